@@ -1,0 +1,62 @@
+// All cards of the host: starts their processes and keeps them alive.
+#ifndef BELFRY_SERVER_CARDS_POOL_H_
+#define BELFRY_SERVER_CARDS_POOL_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/cards/card.h"
+
+namespace belfry::cards {
+
+struct CardGroup {  // one element of --cards
+  std::string driver;
+  int count = 0;
+};
+
+// "cpu:2,spyre-sim:1" -> groups. INVALID_ARGUMENT names the element that is
+// wrong.
+absl::StatusOr<std::vector<CardGroup>> ParseCards(std::string_view text);
+
+struct PoolOptions {
+  std::vector<CardGroup> groups;
+  std::string card_binary;      // belfry-card
+  int cores_per_card = 1;
+  bool pin = false;             // give each card cores of its own
+  size_t arena_bytes = 128u << 20;  // of each slot, each way; touched on use
+  uint64_t memory_bytes = 0;    // per card; 0: the driver's default
+  std::string driver_json = "{}";
+  absl::Duration start_timeout = absl::Seconds(60);
+  // Restart back-off: first, and doubled up to the limit; reset after a minute
+  // of good service.
+  absl::Duration backoff_first = absl::Milliseconds(100);
+  absl::Duration backoff_limit = absl::Seconds(30);
+};
+
+// What `belfry-card --driver NAME --describe` prints: what an artifact must
+// have been compiled for. Keys: driver, arch, isa, torch (as far as known).
+absl::StatusOr<std::map<std::string, std::string>> DescribeDriver(const std::string& card_binary,
+                                                                  const std::string& driver);
+
+// Thread-safe. Destroying it stops all cards; the listener must outlive it.
+class CardPool {
+ public:
+  // Starts the processes and returns at once; cards become READY later.
+  static absl::StatusOr<std::unique_ptr<CardPool>> Start(PoolOptions options,
+                                                         CardListener* listener);
+  virtual ~CardPool() = default;
+  virtual const std::vector<Card*>& cards() const = 0;
+  // True once every card has been READY or has failed to start once.
+  virtual bool WaitStarted(absl::Duration timeout) = 0;
+  // Asks every card to finish what it runs and exit; kills after the grace time.
+  virtual void Stop(absl::Duration grace) = 0;
+};
+
+}  // namespace belfry::cards
+
+#endif  // BELFRY_SERVER_CARDS_POOL_H_

@@ -1,0 +1,22 @@
+// Checks a decoded request against the model's signature.
+#ifndef BELFRY_SERVER_WIRE_VALIDATE_H_
+#define BELFRY_SERVER_WIRE_VALIDATE_H_
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "device/manifest/manifest.h"
+#include "server/wire/request.h"
+
+namespace belfry::wire {
+
+// Brings request->inputs into signature order and tells rows and symbols.
+// INVALID_ARGUMENT carries every fault at once: "model 'm' version 3: input 'x':
+// got FP64 [2,30], expected FP32 [batch,30]; input 'y' is missing; …".
+// A client's own strings appear quoted, escaped and cut to 128 bytes.
+absl::StatusOr<Binding> Validate(std::string_view model, std::string_view version,
+                                 const Signature& signature, Request* request);
+
+}  // namespace belfry::wire
+
+#endif  // BELFRY_SERVER_WIRE_VALIDATE_H_
