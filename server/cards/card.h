@@ -74,6 +74,11 @@ enum class BatchOutcome : uint8_t { kOk, kModelError, kNoExecutable, kOutputTooL
 struct BatchResult {
   BatchOutcome outcome = BatchOutcome::kOk;
   absl::Status status;  // for people, OK iff outcome is kOk
+  // kCardLost only. started: the card had begun to run this batch. suspect: and
+  // the loss looks like its doing (crash signal, exit, watchdog, nonsense), not
+  // like a SIGKILL or SIGTERM from outside. Quarantine counts suspects.
+  bool started = false;
+  bool suspect = false;
   // Copied from the channel and checked: rank, sizes >= 0, dtype known, bytes =
   // product of dims, ranges inside slot.output() and disjoint.
   std::vector<channel::TensorDesc> outputs;
