@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 
@@ -25,13 +26,17 @@ void SetLogLevel(LogLevel least);
 struct LogField {
   std::string_view key;
   std::string value;
+  bool bare = false;  // a number or a truth value: JSON without quotes
   LogField(std::string_view k, std::string_view v) : key(k), value(v) {}
   LogField(std::string_view k, const std::string& v) : key(k), value(v) {}
   LogField(std::string_view k, const char* v) : key(k), value(v) {}
-  LogField(std::string_view k, bool v) : key(k), value(v ? "true" : "false") {}
+  LogField(std::string_view k, bool v) : key(k), value(v ? "true" : "false"), bare(true) {}
   template <typename T>
     requires std::is_arithmetic_v<T>
-  LogField(std::string_view k, T v) : key(k), value(absl::StrCat(v)) {}
+  LogField(std::string_view k, T v) : key(k), value(absl::StrCat(v)) {
+    // JSON knows neither inf nor nan.
+    bare = value.find_first_of("in") == std::string::npos;
+  }
 };
 
 using LogFields = std::initializer_list<LogField>;

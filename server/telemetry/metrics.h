@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/base/clock.h"
 #include "server/telemetry/model_metrics.h"
 
 namespace belfry::telemetry {
@@ -24,10 +25,11 @@ struct VersionSample {
   std::string model, version, state;
 };
 
-// Thread-safe. One per process.
+// Owns the figures, the sources and the HTTP server. Thread-safe, but Listen is
+// called once. One per process; 'clock' must outlive it.
 class Metrics {
  public:
-  Metrics();
+  explicit Metrics(const Clock& clock = Clock::Real());
   ~Metrics();
   Metrics(const Metrics&) = delete;
 
@@ -37,7 +39,9 @@ class Metrics {
   std::shared_ptr<ModelMetrics> ForModel(const std::string& model, const std::string& version);
   void ForgetModel(const std::string& model, const std::string& version);
 
-  // Called at each scrape, from the scraping thread.
+  // Called at each scrape, from the scraping thread. Once Set…(nullptr) has
+  // returned, the former source is not running and will not run: whoever it
+  // refers to does that before it goes away.
   void SetCardSource(std::function<std::vector<CardSample>()> source);
   void SetVersionSource(std::function<std::vector<VersionSample>()> source);
 
@@ -52,14 +56,18 @@ class Metrics {
   void SetCacheBytes(uint64_t bytes);
   void CompileDone(const std::string& target, bool ok, double seconds);
 
-  // Starts the HTTP server; "127.0.0.1:8002". Serves GET /metrics.
+  // Starts the HTTP server; "127.0.0.1:8002" (port 0: any free one, see
+  // ListeningPorts). Serves GET /metrics.
   absl::Status Listen(const std::string& address);
+  std::vector<int> ListeningPorts() const;
   // The exposition as text, without HTTP (tests).
   std::string Render() const;
 
  private:
   class Impl;
-  std::unique_ptr<Impl> impl_;
+  struct Server;
+  std::shared_ptr<Impl> impl_;  // shared with the HTTP server's threads
+  std::unique_ptr<Server> server_;
 };
 
 }  // namespace belfry::telemetry
