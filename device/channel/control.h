@@ -86,9 +86,10 @@ class ControlSocket {
   // full. INVALID_ARGUMENT: longer than kMaxControlBytes. Never SIGPIPE.
   absl::Status Send(std::string_view message, absl::Duration timeout);
 
-  // One whole message. UNAVAILABLE: the other side closed its end or died.
-  // DEADLINE_EXCEEDED: nothing came in time. INVALID_ARGUMENT: one that is empty
-  // or longer than kMaxControlBytes came and was thrown away.
+  // One whole message. UNAVAILABLE: the other side closed its end or died (or
+  // sent an empty message, which looks the same). DEADLINE_EXCEEDED: nothing came
+  // in time. INVALID_ARGUMENT: one longer than kMaxControlBytes came and was
+  // thrown away.
   absl::StatusOr<std::string> Receive(absl::Duration timeout);
 
   // Ends both directions: a Receive() under way on either side returns
