@@ -155,7 +155,7 @@ TEST(ControlMessagesTest, MutatedMessagesDoNoHarm) {
         case 1: text.erase(at, 1 + random() % 5); break;
         default: text.insert(at, 1, "{}[]\",:\\0-"[random() % 10]);
       }
-      if (text.empty()) text = "x";
+      if (text.empty()) text.push_back('x');
     }
     (void)ParseRequest(text);
     (void)ParseReply(text);
