@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -48,6 +49,9 @@ struct Job {
   // Values of the non-batch symbols as executed (after rounding up to a
   // bucket); empty where nothing is padded.
   absl::InlinedVector<int64_t, 4> padded_symbols;
+  // Key of the requests it may be joined with, where that is not simply
+  // binding.shape_key (because of padding).
+  std::string group_key;
   AnswerSink* sink = nullptr;
   // ---------------------------------------------------------------------
   telemetry::GaugeToken in_flight;

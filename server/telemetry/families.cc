@@ -154,6 +154,18 @@ void AddOldestAge(const Models& models, MonoNs now, Families& out) {
   }
 }
 
+// Cards come in the order of their index.
+void AddCardRows(const Models& models, const std::vector<CardSample>& cards, Families& out) {
+  Builder family(out, MetricType::Counter, "belfry_card_rows_total",
+                 "Real rows that a card ran for a model.");
+  for (const auto& m : models) {
+    for (size_t i = 0; i < cards.size() && i < ModelMetrics::kMaxCards; ++i) {
+      const uint64_t rows = m->card_rows[i].load(std::memory_order_relaxed);
+      if (rows > 0) family.Value(With(Of(*m), "card", cards[i].card), static_cast<double>(rows));
+    }
+  }
+}
+
 // One sample per known state; a state that this list does not know is shown too.
 template <size_t N>
 void AddStateSet(Builder& family, const Labels& subject, const std::string& state,
@@ -170,8 +182,10 @@ void AddStateSet(Builder& family, const Labels& subject, const std::string& stat
 
 TargetFigures::TargetFigures() : compile_seconds(kCompileBuckets) {}
 
-void AddModelFamilies(const Models& models, MonoNs now, Families& out) {
+void AddModelFamilies(const Models& models, const std::vector<CardSample>& cards, MonoNs now,
+                      Families& out) {
   using M = ModelMetrics;
+  AddCardRows(models, cards, out);
   AddRequests(models, out);
   AddModelCounter(models, &M::rows, "belfry_rows_total",
                   "Rows of requests that were answered with OK.", out);

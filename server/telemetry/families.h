@@ -30,8 +30,8 @@ struct CacheFigures {
   uint64_t bytes = 0, evictions = 0, evicted_bytes = 0;
 };
 
-void AddModelFamilies(const std::vector<std::shared_ptr<ModelMetrics>>& models, MonoNs now,
-                      Families& out);
+void AddModelFamilies(const std::vector<std::shared_ptr<ModelMetrics>>& models,
+                      const std::vector<CardSample>& cards, MonoNs now, Families& out);
 void AddRejected(const std::array<Counter, 17>& by_code, Families& out);
 void AddCardFamilies(const std::vector<CardSample>& cards, Families& out);
 void AddVersionFamilies(const std::vector<VersionSample>& versions, Families& out);

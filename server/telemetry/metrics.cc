@@ -67,7 +67,7 @@ std::vector<prometheus::MetricFamily> Metrics::Impl::Collect() const {
   }
   Families out;
   AddBuildInfo(out);
-  AddModelFamilies(model_list, clock_.Now(), out);
+  AddModelFamilies(model_list, card_list, clock_.Now(), out);
   AddRejected(rejected, out);
   AddVersionFamilies(version_list, out);
   AddCardFamilies(card_list, out);

@@ -67,6 +67,15 @@ struct ModelMetrics {
   Histogram copy_out_seconds{LatencyBuckets()}; // per batch
   Histogram batch_rows{BatchBuckets()};         // real rows of a batch
 
+  // Real rows by the card that ran them, by the card's index.
+  static constexpr size_t kMaxCards = 64;
+  std::array<std::atomic<uint64_t>, kMaxCards> card_rows{};
+  void AddCardRows(int card, uint64_t n) {
+    if (card >= 0 && static_cast<size_t>(card) < kMaxCards) {
+      card_rows[static_cast<size_t>(card)].fetch_add(n, std::memory_order_relaxed);
+    }
+  }
+
   std::atomic<int64_t> in_flight{0};    // accepted and not yet answered (tokens)
   std::atomic<int64_t> queue_depth{0};  // requests waiting (tokens)
   std::atomic<int64_t> oldest_enqueued_ns{0};  // MonoNs of the queue's oldest; 0: empty
