@@ -5,7 +5,7 @@
 
 #include <grpcpp/support/status.h>
 
-#include "open_inference.pb.h"
+#include "proto/open_inference.pb.h"
 
 namespace belfry::rpc {
 

@@ -1,0 +1,27 @@
+#include "server/rpc/grpc_log.h"
+
+#include <grpc/support/log.h>
+
+#include "server/telemetry/log.h"
+
+namespace belfry::rpc {
+namespace {
+
+void Forward(gpr_log_func_args* args) {
+  const telemetry::LogFields fields = {{"message", args->message}, {"line", args->line}};
+  switch (args->severity) {
+    case GPR_LOG_SEVERITY_DEBUG:
+      return telemetry::LogDebug("grpc", fields);
+    case GPR_LOG_SEVERITY_INFO:
+      return telemetry::LogDebug("grpc", fields);  // of interest to gRPC's developers
+    case GPR_LOG_SEVERITY_ERROR:
+      // Mostly about a single connection: not our error.
+      return telemetry::LogWarning("grpc", fields);
+  }
+}
+
+}  // namespace
+
+void SendGrpcLogToOurs() { gpr_set_log_function(Forward); }
+
+}  // namespace belfry::rpc

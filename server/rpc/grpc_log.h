@@ -1,0 +1,12 @@
+// What gRPC itself has to say goes into the structured log.
+#ifndef BELFRY_SERVER_RPC_GRPC_LOG_H_
+#define BELFRY_SERVER_RPC_GRPC_LOG_H_
+
+namespace belfry::rpc {
+
+// For the whole process; call it before the first use of gRPC.
+void SendGrpcLogToOurs();
+
+}  // namespace belfry::rpc
+
+#endif  // BELFRY_SERVER_RPC_GRPC_LOG_H_
