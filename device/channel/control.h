@@ -25,7 +25,7 @@ std::string_view OpName(Op op);  // "load"
 
 // belfryd -> card. Fields that an op does not use are empty.
 struct Request {
-  uint64_t id = 0;  // echoed; unique among requests under way
+  uint64_t id = 0;  // echoed; not 0; unique among requests under way
   Op op = Op::kMemory;
   uint32_t executable = 0;  // load, warm, unload
   std::string dir;          // load: the artifact's folder, absolute …
@@ -37,6 +37,8 @@ struct Request {
 
 // card -> belfryd, one for each request.
 struct Reply {
+  // 0: the answer to a message whose id could not be told, or, instead of the
+  // hello, why the card could not be opened.
   uint64_t id = 0;
   absl::Status status;          // any code but OK comes with a text
   uint64_t resident_bytes = 0;  // load: card memory that the executable holds
@@ -63,6 +65,10 @@ std::string EncodeHello(const Hello& hello);
 absl::StatusOr<Request> ParseRequest(std::string_view message);
 absl::StatusOr<Reply> ParseReply(std::string_view message);
 absl::StatusOr<Hello> ParseHello(std::string_view message);
+
+// The id of a message that is wrong otherwise, as far as it can be told; 0 if
+// not. For the answer to it.
+uint64_t MessageId(std::string_view message);
 
 // A driver's describe() text: a JSON object of strings.
 absl::StatusOr<std::map<std::string, std::string>> ParseDescribe(std::string_view json);

@@ -167,6 +167,13 @@ std::string EncodeHello(const Hello& hello) {
                      {"describe", json(hello.describe)}}}});
 }
 
+uint64_t MessageId(std::string_view message) {
+  const auto parsed = ParseMessage(message);
+  if (!parsed.ok()) return 0;
+  const auto id = JsonView(*parsed, "").UintField("id", std::numeric_limits<uint64_t>::max());
+  return id.ok() ? *id : 0;
+}
+
 absl::StatusOr<Request> ParseRequest(std::string_view message) {
   auto parsed = ParseMessage(message);
   if (!parsed.ok()) return parsed.status();
