@@ -1,0 +1,1 @@
+"""The card-fraud model: a recurrent network over a card's last transactions."""

@@ -1,0 +1,1 @@
+"""The minilm model: the all-MiniLM-L6-v2 sentence encoder, with its published weights."""

@@ -1,0 +1,1 @@
+"""The traffic replay: plans of requests, concurrent clients, what the server tells, one table."""

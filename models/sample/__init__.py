@@ -1,0 +1,1 @@
+"""What the sample models share: recipes, stamps, golden files, quality figures."""
