@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
+# Before torch is loaded: with several threads, small models mostly wait for their own threads on a busy machine.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from sample.problem import Problem
 from sample.recipe import RECIPES, Recipe

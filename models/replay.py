@@ -115,7 +115,7 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps({"rows": [row.as_json() for row in rows]}, indent=2))
     else:
         print(report.table(rows))
-        print(report.LEGEND)
+        print(report.legend(rows))
     faults = [f"{row.model}: {fault}" for row in rows for fault in row.faults]
     for fault in faults:
         say(f"replay: {fault}")

@@ -81,7 +81,7 @@ def _figure(row: Row, traffic: Traffic, tally: Tally) -> None:
     if traffic.label is not None:
         row.quality_value = auc(traffic.label[rows], served)
         row.eager_value = auc(traffic.label[rows], traffic.eager[rows])
-        row.quality = f"AUC {row.quality_value:.4f}, eager {row.eager_value:.4f}"
+        row.quality = f"AUC {row.quality_value:.4f} ({row.eager_value:.4f})"
         if not abs(row.quality_value - row.eager_value) <= AUC_MAY_DIFFER:
             row.faults.append(f"AUC of the answers {row.quality_value:.4f}, of eager {row.eager_value:.4f}")
     else:

@@ -19,7 +19,7 @@ class Row:
     compile_seconds: float | None = None
     cache_hit: bool | None = None
     max_error: float | None = None  # against eager
-    quality: str = ""  # "AUC 0.9855"
+    quality: str = ""  # "AUC 0.9855 (0.9855)"
     quality_value: float | None = None
     eager_value: float | None = None
     faults: list[str] = field(default_factory=list)  # why this row is not good
@@ -64,7 +64,7 @@ def _error(value: float | None) -> str:
 
 
 def _cards(value: dict[str, float] | None) -> str:
-    return "-" if value is None else " ".join(f"{card}={rows:.0f}" for card, rows in value.items()) or "none"
+    return "-" if value is None else "/".join(f"{rows:.0f}" for rows in value.values()) or "none"
 
 
 def _cache(row: Row) -> str:
@@ -81,10 +81,10 @@ COLUMNS = (
     ("rows/s", True, lambda r: _number(r.rows_per_second, 0)),
     ("batch", True, lambda r: _number(r.mean_batch, 1)),
     ("rows per card", False, lambda r: _cards(r.rows_by_card)),
-    ("compile s", True, lambda r: _number(r.compile_seconds, 1)),
+    ("compile", True, lambda r: "-" if r.compile_seconds is None else f"{r.compile_seconds:.1f} s"),
     ("cache", False, _cache),
     ("error", True, lambda r: _error(r.max_error)),
-    ("quality", False, lambda r: r.quality),
+    ("quality (eager)", False, lambda r: r.quality),
 )
 
 
@@ -104,7 +104,11 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([line(cells[0]), rule, *(line(c) for c in cells[1:])])
 
 
-LEGEND = (
-    "p50, p99: seen by the clients. batch: mean rows of one execution. error: largest difference from eager.\n"
-    "cache: whether the artifact was there when the server started; compile s: what making it took."
-)
+def legend(rows: Sequence[Row]) -> str:
+    cards = next(("/".join(row.rows_by_card) for row in rows if row.rows_by_card), "")
+    return (
+        "p50, p99: seen by the clients. batch: mean rows of one execution."
+        + (f" Cards: {cards}." if cards else "")
+        + "\nerror: largest difference from eager, golden cases included. "
+        "cache: whether the artifact was there when the server started."
+    )
