@@ -68,7 +68,8 @@ def _check_layout(path: Path, names: list[str]) -> None:
         text = f"{path.name} is a compiled AOTInductor package, expected an exported program (torch.export.save)"
         raise CompilerError("bad_model", text)
     if any(name.endswith("/constants.pkl") for name in names):
-        raise CompilerError("bad_model", f"{path.name} is TorchScript, expected an exported program (torch.export.save)")
+        text = f"{path.name} is TorchScript, expected an exported program (torch.export.save)"
+        raise CompilerError("bad_model", text)
     if "version" not in names:
         inside = ", ".join(names[:5]) or "nothing"
         raise CompilerError("bad_model", f"{path.name} is no exported program (torch.export.save): it holds {inside}")
@@ -160,10 +161,6 @@ def _register_stand_in(name: str) -> None:
         lambda record: (list(record.values), record.context),
         lambda values, context: stand_in(list(values), context),
         serialized_type_name=name,
-        flatten_with_keys_fn=lambda record: (
-            [(_pytree.GetAttrKey(key), value) for key, value in zip(field_names(record.context), record.values, strict=False)],
-            record.context,
-        ),
         to_dumpable_context=lambda context: context,
         from_dumpable_context=lambda context: context,
     )

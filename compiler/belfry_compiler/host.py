@@ -71,7 +71,8 @@ def compiler_version() -> str:
     """The version and twelve hex digits of a hash over the package's own sources: every edit makes new artifacts."""
     root = Path(__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py"), key=lambda p: p.relative_to(root).as_posix()):
+    sources = [path for path in root.rglob("*") if path.is_file() and path.suffix in (".py", ".in")]
+    for path in sorted(sources, key=lambda path: path.relative_to(root).as_posix()):
         data = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}\0{len(data)}\0".encode())
         digest.update(data)

@@ -58,9 +58,7 @@ def tolerance(program: Program, signature: Signature, options: Options) -> tuple
     return (rtol if options.rtol is None else options.rtol, atol if options.atol is None else options.atol)
 
 
-def check_numerics(
-    program: Program, signature: Signature, options: Options, sampler: Sampler, run: Runner
-) -> Numerics:
+def check_numerics(program: Program, signature: Signature, options: Options, sampler: Sampler, run: Runner) -> Numerics:
     """Raises where an output misses its tolerance."""
     result = Numerics(*tolerance(program, signature, options))
     seconds = 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from belfry_compiler.errors import CompilerError
@@ -108,7 +109,7 @@ class _Reader:
 
     def sizes(self, where: str, raw: Any) -> list[int]:
         good = isinstance(raw, list) and all(_is_int(size) and 1 <= size <= _MAX_SIZE for size in raw)
-        if not good or any(a >= b for a, b in zip(raw, raw[1:], strict=False)):
+        if not good or any(a >= b for a, b in pairwise(raw)):
             self._fault(where, raw, "ascending sizes of at least 1")
             return []
         return list(raw)

@@ -1,14 +1,18 @@
-"""One compile, from a `.pt2` to a sealed artifact: the stages in order."""
+"""One compile, from a `.pt2` to a sealed artifact: the stages in order.
+
+What imports torch is imported late: the target begins its own work while torch is being imported.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from belfry_compiler import artifact, canonical, host
+from belfry_compiler import canonical, folder, host
 from belfry_compiler.errors import CompilerError
 from belfry_compiler.options import Options, options_from
 from belfry_compiler.progress import Progress
@@ -16,6 +20,11 @@ from belfry_compiler.targets import make_target
 
 if TYPE_CHECKING:
     from belfry_compiler.targets.base import Target
+
+
+# Environment variables that would change what Inductor and the C++ compiler make: the key does not know them.
+_FOREIGN_PREFIXES = ("TORCHINDUCTOR_", "AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCH_COMPILE_", "TORCHDYNAMO_")
+_FOREIGN_VARIABLES = ("ATEN_CPU_CAPABILITY", "CXX", "CC", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -38,7 +47,7 @@ def compile_model(request: Request, progress: Progress) -> str:
     target = None
     try:
         target = make_target(request.target, request.isa, request.threads)
-        artifact.claim_folder(request.out)
+        folder.claim_folder(request.out)
         with progress.stage("load"):
             model = _read(request.model)
             fields = _key_fields(request, target, canonical.sha256_hex(model))
@@ -60,6 +69,7 @@ def _stages(
 ) -> None:
     import torch
 
+    from belfry_compiler.manifest import manifest_of
     from belfry_compiler.numerics import check_numerics
     from belfry_compiler.program import make_program
     from belfry_compiler.rows import check_rows
@@ -78,7 +88,7 @@ def _stages(
     with progress.stage("rows"):
         rows = check_rows(program, signature, request.options, sampler, run, numerics)
     with progress.stage("package"):
-        files = artifact.list_files(request.out)
+        files = folder.list_files(request.out)
     report = {
         "seconds": round(progress.seconds, 3),
         "stages": progress.report(),
@@ -89,10 +99,8 @@ def _stages(
         "deterministic": rows.deterministic,
         "notes": [*program.notes, *compiled.notes],
     }
-    manifest = artifact.manifest_of(
-        key, canonical.plain(fields), request.target, signature, compiled.entry, files, report
-    )
-    artifact.seal(request.out, manifest)
+    manifest = manifest_of(key, canonical.plain(fields), request.target, signature, compiled.entry, files, report)
+    folder.seal(request.out, manifest)
 
 
 def _read(path: Path) -> bytes:
@@ -144,13 +152,9 @@ def _key(request: Request, fields: dict[str, Any]) -> str:
 
 def _isolate(work: Path, threads: int) -> None:
     """What Inductor makes on the way goes into a private folder, and nothing of the caller's environment comes in."""
-    import os
-
     for name in list(os.environ):
-        if name.startswith(("TORCHINDUCTOR_", "AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCH_COMPILE_", "TORCHDYNAMO_")):
+        if name.startswith(_FOREIGN_PREFIXES) or name in _FOREIGN_VARIABLES:
             del os.environ[name]
-    for name in ("ATEN_CPU_CAPABILITY", "CXX", "CC", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.pop(name, None)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(work / "cache")
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     os.environ["OMP_NUM_THREADS"] = str(threads)

@@ -48,7 +48,8 @@ def make_program(exported: ExportedProgram) -> Program:
     inputs = _inputs(exported, module, notes)
     outputs = _outputs(exported, module, notes)
     module.graph.eliminate_dead_code()
-    module.recompile()
+    # A new module, because the exported one checks its arguments against the nested signature.
+    module = torch.fx.GraphModule(module, module.graph)
     return Program(module, inputs, outputs, dict(exported.range_constraints), notes)
 
 
@@ -148,10 +149,12 @@ def _outputs(exported: ExportedProgram, module: torch.fx.GraphModule, notes: lis
 
 def _drop_state_updates(module: torch.fx.GraphModule) -> None:
     for node in list(module.graph.nodes):
-        if node.target is torch.ops.aten.copy_.default and isinstance(node.args[0], torch.fx.Node):
-            if node.args[0].op == "get_attr":
-                node.replace_all_uses_with(node.args[1])
-                module.graph.erase_node(node)
+        if node.target is not torch.ops.aten.copy_.default:
+            continue
+        written = node.args[0]
+        if isinstance(written, torch.fx.Node) and written.op == "get_attr":
+            node.replace_all_uses_with(node.args[1])
+            module.graph.erase_node(node)
 
 
 def _input_names(exported: ExportedProgram, count: int) -> list[str]:

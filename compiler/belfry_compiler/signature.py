@@ -126,7 +126,8 @@ def _tensor(leaf: Leaf, batch_axis: int, options: Options) -> TensorSpec:
         text = f"tensor {leaf.name} has type {str(dtype).removeprefix('torch.')}, which the protocol does not carry"
         raise CompilerError("uncompilable", f"{text}; expected one of {known}")
     if leaf.value.dim() > MAX_RANK:
-        raise CompilerError("uncompilable", f"tensor {leaf.name} has {leaf.value.dim()} axes, at most {MAX_RANK} can be")
+        text = f"tensor {leaf.name} has {leaf.value.dim()} axes, at most {MAX_RANK} can be"
+        raise CompilerError("uncompilable", text)
     pad = options.pad.get(leaf.name, 0.0)
     if not dtype.is_floating_point and not _fits(pad, dtype):
         shown = str(dtype).removeprefix("torch.")
@@ -184,7 +185,8 @@ def _declared_batch(
     if isinstance(size, int):
         return axes, None, Batch(True, "", "", size)
     if not isinstance(size, sympy.Symbol):
-        raise CompilerError("bad_options", f"batch_axis names a dimension that is {size}, expected a symbol or a number")
+        text = f"batch_axis names a dimension that is {size}, expected a symbol or a number"
+        raise CompilerError("bad_options", text)
     return axes, size, Batch(True, "", "batch")
 
 
@@ -209,11 +211,9 @@ def _why_none(inputs: list[Leaf], leaves: list[Leaf]) -> str:
     found = _symbols(inputs)
     if not found:
         return "no dimension of the inputs varies: export with a dynamic batch dimension, or declare batch_axis"
-    lacking = {
-        symbol: [leaf.name for leaf in leaves if _axis_of(leaf, symbol) is None] for symbol in found
-    }
+    lacking = {symbol: [leaf.name for leaf in leaves if _axis_of(leaf, symbol) is None] for symbol in found}
     nearest = min(found, key=lambda symbol: len(lacking[symbol]))
-    first = next(leaf for leaf in inputs if any(expr == nearest or _holds(expr, nearest) for expr in sym.shape_exprs(leaf.value)))
+    first = next(leaf for leaf in inputs if any(_holds(expr, nearest) for expr in sym.shape_exprs(leaf.value)))
     axis = next(axis for axis, expr in enumerate(sym.shape_exprs(first.value)) if _holds(expr, nearest))
     return (
         f"no dimension varies together in every input and output: the one at axis {axis} of {first.name} is not "
@@ -228,7 +228,10 @@ def _holds(expr: Any, symbol: sympy.Symbol) -> bool:
 def _check_buckets(signature: Signature, options: Options) -> None:
     known = {symbol.name: symbol for symbol in signature.symbols.values()}
     faults: list[str] = []
-    for name, sizes in [*options.buckets.items(), *([("batch", options.batch_buckets)] if options.batch_buckets else [])]:
+    declared = list(options.buckets.items())
+    if options.batch_buckets:
+        declared.append(("batch", options.batch_buckets))
+    for name, sizes in declared:
         what = f"buckets.{name}" if name in options.buckets else "batch_buckets"
         if name not in known:
             if what == "batch_buckets":

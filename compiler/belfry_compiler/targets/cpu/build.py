@@ -6,12 +6,15 @@ import shutil
 from concurrent.futures import Future
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from belfry_compiler.errors import CompilerError
 from belfry_compiler.targets.cpu import internals
 from belfry_compiler.targets.cpu.isa import Isa
-from belfry_compiler.targets.cpu.lowering import Sources
 from belfry_compiler.targets.cpu.toolchain import Toolchain
+
+if TYPE_CHECKING:
+    from belfry_compiler.targets.cpu.lowering import Sources
 
 # Kernels are where time is spent when serving. The rest runs a few dozen instructions between two of them.
 _KERNEL_OPTIMISATION = "-O3"
@@ -39,7 +42,8 @@ class Build:
         self._folder.mkdir(parents=True, exist_ok=True)
         frame = resources.files(__package__).joinpath("interface.cpp.in").read_text(encoding="utf-8")
         source = frame.replace("@AOTI_INTERFACE@", self.interface_text)
-        self._interface = self._compile("interface", source, _WRAPPER_OPTIMISATION, self._base_flags(), _base_definitions())
+        flags, definitions = self._base_flags(), _base_definitions()
+        self._interface = self._compile("interface", source, _WRAPPER_OPTIMISATION, flags, definitions)
 
     def finish(self, sources: Sources, target: Path) -> None:
         if self._interface is None:
@@ -100,7 +104,7 @@ class Build:
             "constants.o",
             f"-L{libraries}",
             "-ltorch_cpu",
-            # torch's own copy of the OpenMP runtime has the same name inside as the system's: there is one in a process.
+            # torch's own OpenMP runtime calls itself by the same name as the system's: a process has only one.
             "-fopenmp",
             "-Wl,--as-needed",
             "-Wl,-z,relro",

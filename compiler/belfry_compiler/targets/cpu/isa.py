@@ -48,7 +48,8 @@ def choose_isa(wanted: str | None) -> Isa:
     runs_here = [name for name in host.host_isas() if name in known]
     name = wanted if wanted else runs_here[0]
     if name not in known:
-        raise CompilerError("bad_options", f"isa {name!r} is not known on {host.arch()}, expected one of {', '.join(known)}")
+        text = f"isa {name!r} is not known on {host.arch()}, expected one of {', '.join(known)}"
+        raise CompilerError("bad_options", text)
     if name not in runs_here:
         text = f"isa {name!r} does not run on this host, so its artifact cannot be checked here; it runs {runs_here}"
         raise CompilerError("bad_options", text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +15,8 @@ from belfry_compiler.targets.cpu.isa import choose_isa
 from belfry_compiler.targets.cpu.toolchain import Toolchain
 
 if TYPE_CHECKING:
+    import torch
+
     from belfry_compiler.program import Program
     from belfry_compiler.progress import Progress
 
@@ -65,13 +66,12 @@ class CpuTarget:
         return Compiled({"kind": "aoti", "path": ENTRY}, sources.kernel_count, sources.fallbacks, notes)
 
     def load(self, out: Path, compiled: Compiled) -> Runner:
-        begin = time.monotonic()
         try:
             runner = internals.container_runner(str(out / compiled.entry["path"]))
         except RuntimeError as error:
-            raise CompilerError("internal", f"the artifact cannot be loaded ({time.monotonic() - begin:.1f} s): {error}") from error
+            raise CompilerError("internal", f"the artifact cannot be loaded: {error}") from error
 
-        def run(tensors: list) -> list:  # type: ignore[type-arg]
+        def run(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
             return runner.run([tensor.contiguous() for tensor in tensors])
 
         return run

@@ -1,4 +1,4 @@
-"""The artifact's folder: manifest.json last, everything on disk before the caller renames the folder."""
+"""The artifact's folder: claimed empty, sealed with the manifest last, on disk before the caller renames it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from belfry_compiler import symbols as sym
 from belfry_compiler.errors import CompilerError
-from belfry_compiler.signature import DTYPE_NAMES, Signature, TensorSpec
 
 MANIFEST = "manifest.json"
 
@@ -23,31 +21,6 @@ def claim_folder(out: Path) -> None:
             raise CompilerError("bad_options", f"--out {out.name} is not empty")
     except OSError as error:
         raise CompilerError("bad_options", f"--out {out.name} cannot be made: {error.strerror}") from None
-
-
-def manifest_of(
-    key: str,
-    key_fields: dict[str, Any],
-    target: str,
-    signature: Signature,
-    entry: dict[str, str],
-    files: list[dict[str, Any]],
-    report: dict[str, Any],
-) -> dict[str, Any]:
-    batch = signature.batch
-    return {
-        "format": 1,
-        "key": key,
-        "key_fields": key_fields,
-        "target": target,
-        "inputs": [{**_tensor(spec, signature), "pad": _number(spec.pad)} for spec in signature.inputs],
-        "outputs": [_tensor(spec, signature) for spec in signature.outputs],
-        "symbols": {symbol.name: _range(symbol) for symbol in signature.symbols.values()},
-        "batch": {"batchable": batch.batchable, "reason": batch.reason, "symbol": batch.symbol, "fixed": batch.fixed},
-        "files": files,
-        "entry": entry,
-        "report": report,
-    }
 
 
 def list_files(out: Path) -> list[dict[str, Any]]:
@@ -75,19 +48,6 @@ def seal(out: Path, manifest: dict[str, Any]) -> None:
         _sync(out.resolve().parent)
     except OSError as error:
         raise CompilerError("internal", f"the artifact cannot be written: {error.strerror}") from error
-
-
-def _tensor(spec: TensorSpec, signature: Signature) -> dict[str, Any]:
-    shape = [sym.render(expr, signature.symbols) for expr in spec.shape]
-    return {"name": spec.name, "dtype": DTYPE_NAMES[spec.dtype], "shape": shape, "batch_axis": spec.batch_axis}
-
-
-def _range(symbol: sym.Symbol) -> dict[str, int]:
-    return {"min": symbol.low} if symbol.high is None else {"min": symbol.low, "max": symbol.high}
-
-
-def _number(value: float) -> int | float:
-    return int(value) if value == int(value) else value
 
 
 def _sync(path: Path) -> None:
