@@ -1,0 +1,1 @@
+"""What the integration tests share: starting the real server, reading it from outside."""

@@ -1,0 +1,156 @@
+"""Compile once: the artifact cache over restarts, crashes and damage."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import models
+from support.paths import BIN, COMPILER_DIR
+from support.requests import infer
+from support.server import Server, start_server, wait_until
+
+X = {"x": np.ones((2, 4), np.float32)}
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    return models.made_once("cache-1", lambda place: models.save(place, "m", models.tiny(7)) and None)
+
+
+def ask(server: Server) -> np.ndarray:
+    with server.client() as client:
+        return infer(client, "m", X)["output"]
+
+
+def compiles(server: Server) -> float:
+    return server.scrape().value("belfry_compiles_total", result="ok")
+
+
+def manifests(data: Path) -> list[Path]:
+    return sorted((data / "artifacts").glob("*/manifest.json"))
+
+
+def test_the_second_start_compiles_nothing(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start_server(data, model_dir=folder) as server:
+        server.wait_ready("m")
+        first = ask(server)
+        assert compiles(server) == 1, "two cards, one compile"
+        assert not server.show("m")["versions"][0]["cache_hit"]
+    assert len(manifests(data)) == 1
+    with start_server(data, model_dir=folder) as server:
+        server.wait_ready("m")
+        assert compiles(server) == 0
+        assert server.scrape().value("belfry_cache_hits_total") == 1
+        assert server.show("m")["versions"][0]["cache_hit"]
+        np.testing.assert_array_equal(ask(server), first)
+    models.keep_artifacts(data)
+
+
+def test_killed_in_the_middle_of_a_compile_and_started_again(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start_server(data, model_dir=folder, cards="cpu:1") as server:
+        wait_until("compiling", lambda: server.show("m")["versions"][0]["state"] == "COMPILING")
+        children = descendants(server.pid)
+        os.kill(server.pid, signal.SIGKILL)
+        server.process.wait()
+        for pid in children:
+            wait_until(f"process {pid} ends with the server", lambda pid=pid: not Path(f"/proc/{pid}").exists())
+    assert manifests(data) == []
+    with start_server(data, model_dir=folder, cards="cpu:1") as server:
+        server.wait_ready("m")
+        ask(server)
+    assert [p for p in (data / "artifacts").iterdir() if p.name.startswith("tmp")] == []
+
+
+def descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+def test_a_damaged_artifact_is_found_and_made_again(serve: object, folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with serve(data_dir=data, model_dir=folder, cards="cpu:1") as server:  # type: ignore[operator]
+        server.wait_ready("m")
+        good = ask(server)
+        key = server.show("m")["versions"][0]["key"]
+    artifact = data / "artifacts" / key
+    victim = max((p for p in artifact.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+    content = bytearray(victim.read_bytes())
+    content[len(content) // 2] ^= 1
+    victim.unlink()  # it may be a hard link to the shared artifact
+    victim.write_bytes(content)
+    with start_server(data, model_dir=folder, cards="cpu:1") as server:
+        server.wait_ready("m")
+        assert compiles(server) == 1
+        np.testing.assert_array_equal(ask(server), good)
+
+
+def test_an_artifact_made_on_a_build_host_serves_without_python(folder: Path, tmp_path: Path) -> None:
+    built = tmp_path / "built"
+    done = subprocess.run(
+        [str(BIN / "belfry"), "compile", str(folder / "m/1/model.pt2"), "--target", "cpu", "--out", str(built),
+         "--python", sys.executable, "--compiler-dir", str(COMPILER_DIR)],
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    data = tmp_path / "data"
+    shutil.copytree(built, data / "artifacts")
+    with start_server(
+        data, "--artifacts-only", "--python", "/nonexistent/python", model_dir=folder, cards="cpu:1"
+    ) as server:
+        server.wait_ready("m")
+        assert compiles(server) == 0
+        assert ask(server).shape == (2, 4)
+
+
+def test_artifacts_only_names_what_is_missing(folder: Path, tmp_path: Path) -> None:
+    with start_server(tmp_path / "data", "--artifacts-only", model_dir=folder, cards="cpu:1") as server:
+        wait_until("FAILED", lambda: server.show("m")["versions"][0]["state"] == "FAILED")
+        reason = server.show("m")["versions"][0]["reason"]
+        assert "model_sha256" in reason, reason
+
+
+def test_explain_cache_miss_names_the_field_that_differs(serve: object, folder: Path, tmp_path: Path) -> None:
+    with serve(model_dir=folder, cards="cpu:1") as server:  # type: ignore[operator]
+        server.wait_ready("m")
+    other = tmp_path / "models"
+    shutil.copytree(folder, other)
+    (other / "m" / "1" / "model.yaml").write_text("rtol: 0.01\n")
+    with serve("--artifacts-only", model_dir=other, cards="cpu:1") as server:  # type: ignore[operator]
+        wait_until("FAILED", lambda: server.show("m")["versions"][0]["state"] == "FAILED")
+        said = server.cli("show", "m", "--explain-cache-miss").stdout
+        assert "rtol" in said, said
+
+
+def test_the_quota_evicts_the_least_recently_used(tmp_path: Path) -> None:
+    def make(place: Path) -> None:
+        for i in range(2):
+            models.save(place, f"m{i}", models.tiny(20 + i))
+
+    folder = models.made_once("cache-quota-1", make)
+    data = models.with_artifacts(tmp_path / "data")
+    with start_server(data, model_dir=folder, cards="cpu:1") as server:
+        server.wait_ready("m0", "m1")
+        assert len(manifests(data)) >= 2
+        models.keep_artifacts(data)
+        used = server.scrape().value("belfry_cache_bytes")
+        assert used > 0
+    # Room for what one model needs: with both in use none may go, then one does.
+    one = tmp_path / "one"
+    shutil.copytree(folder / "m0", one / "m0")
+    with start_server(data, "--cache-quota-gb", "0.001", model_dir=one, cards="cpu:1") as server:
+        server.wait_ready("m0")
+        wait_until("evicted", lambda: server.scrape().value("belfry_cache_evictions_total") >= 1)
+        with server.client() as client:
+            infer(client, "m0", X)
