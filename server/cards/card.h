@@ -82,13 +82,17 @@ struct BatchResult {
   // Copied from the channel and checked: rank, sizes >= 0, dtype known, bytes =
   // product of dims, ranges inside slot.output() and disjoint.
   std::vector<channel::TensorDesc> outputs;
+  // When the card ran it. kCardLost: start_ns is 0 unless this batch looks like
+  // the cause, i.e. it was the one being run and no load was under way.
   MonoNs start_ns = 0;
   MonoNs end_ns = 0;
   uint64_t cycles = 0;
 };
 
 // Who is told what happens to cards (the dispatcher). Called from the cards'
-// own threads, one call per card at a time; must not block for long.
+// own threads, one call per card at a time, in the order in which things
+// happened to the card; must not block for long, and must not call Load, Warm,
+// Unload or CardPool::Stop, which may wait for the very thread that calls.
 class CardListener {
  public:
   virtual ~CardListener() = default;

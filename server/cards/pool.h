@@ -19,19 +19,25 @@ struct CardGroup {  // one element of --cards
   int count = 0;
 };
 
-// "cpu:2,spyre-sim:1" -> groups. INVALID_ARGUMENT names the element that is
-// wrong.
+// "cpu:2,spyre-sim:1" -> groups; no count means one. INVALID_ARGUMENT names the
+// element that is wrong.
 absl::StatusOr<std::vector<CardGroup>> ParseCards(std::string_view text);
 
 struct PoolOptions {
   std::vector<CardGroup> groups;
   std::string card_binary;      // belfry-card
+  std::string driver_dir;       // where drivers lie; empty: belfry-card knows
   int cores_per_card = 1;
   bool pin = false;             // give each card cores of its own
   size_t arena_bytes = 128u << 20;  // of each slot, each way; touched on use
   uint64_t memory_bytes = 0;    // per card; 0: the driver's default
   std::string driver_json = "{}";
+  // For the process to say hello; also how long Load, Warm wait for a card that
+  // is not READY.
   absl::Duration start_timeout = absl::Seconds(60);
+  // A load, warm or unload that keeps the card longer is taken for a hang: the
+  // process is killed.
+  absl::Duration control_timeout = absl::Minutes(5);
   // Restart back-off: first, and doubled up to the limit; reset after a minute
   // of good service.
   absl::Duration backoff_first = absl::Milliseconds(100);
@@ -54,6 +60,8 @@ class CardPool {
   // True once every card has been READY or has failed to start once.
   virtual bool WaitStarted(absl::Duration timeout) = 0;
   // Asks every card to finish what it runs and exit; kills after the grace time.
+  // Returns when all processes are gone. May be called again, also while it
+  // runs, to make the grace time shorter. Not from the listener.
   virtual void Stop(absl::Duration grace) = 0;
 };
 
