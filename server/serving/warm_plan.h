@@ -1,0 +1,34 @@
+// What a version runs on a card before it takes requests, so that no request
+// pays for a first time.
+#ifndef BELFRY_SERVER_SERVING_WARM_PLAN_H_
+#define BELFRY_SERVER_SERVING_WARM_PLAN_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "server/cards/card.h"
+#include "server/scheduling/model_queue.h"
+
+namespace belfry::serving {
+
+inline constexpr size_t kMostWarmShapes = 64;
+
+struct WarmStep {
+  cards::WarmShape shape;  // empty for a model without symbols
+  double cost = 1;         // product of its sizes, to tell how long it may take
+};
+
+struct WarmPlan {
+  std::vector<WarmStep> steps;  // ascending cost
+  size_t too_large = 0;         // shapes left out because no slot can hold them
+  size_t left_out = 0;          // shapes left out to keep the number bounded
+};
+
+// Every combination of buckets; where there are none, some sizes from the
+// smallest to the largest. Nothing for a model that takes any tensor.
+WarmPlan PlanWarmup(const scheduling::QueueOptions& queue, size_t input_capacity,
+                    size_t output_capacity);
+
+}  // namespace belfry::serving
+
+#endif  // BELFRY_SERVER_SERVING_WARM_PLAN_H_
