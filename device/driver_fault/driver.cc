@@ -96,6 +96,7 @@ std::string FaultOf(const Rules& rules) {
 }
 
 void RunCall(const Rules& rules, belfry_call* call) {
+  MakeFile(rules.run_started);
   SleepMs(rules.run_ms);
   AwaitFile(rules.run_gate);
   const std::string fault = FaultOf(rules);

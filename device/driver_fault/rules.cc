@@ -61,6 +61,7 @@ absl::StatusOr<Rules> ReadRules(const std::string& path) {
                      {"run", &r.run},
                      {"load_gate", &r.load_gate},
                      {"run_gate", &r.run_gate},
+                     {"run_started", &r.run_started},
                      {"once_file", &r.once_file}},
                     {{"load_ms", &r.load_ms},
                      {"run_ms", &r.run_ms},
@@ -100,6 +101,10 @@ void SleepMs(int64_t ms) {
 
 void AwaitFile(const std::string& path) {
   while (!path.empty() && access(path.c_str(), F_OK) != 0) SleepMs(1);
+}
+
+void MakeFile(const std::string& path) {
+  if (!path.empty()) std::ofstream(path) << "started\n";
 }
 
 void Perform(std::string_view fault) {

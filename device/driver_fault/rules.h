@@ -12,7 +12,7 @@ namespace belfry::fault {
 
 struct Rules {
   std::string load, warm, run;
-  std::string load_gate, run_gate, once_file;
+  std::string load_gate, run_gate, run_started, once_file;
   int64_t load_ms = 0, run_ms = 0;
   int64_t on_call = 0;  // 0: at every call
   int64_t answers = 1;
@@ -34,6 +34,7 @@ bool TakeOnce(const std::string& path);
 
 void SleepMs(int64_t ms);
 void AwaitFile(const std::string& path);  // empty: returns at once
+void MakeFile(const std::string& path);   // empty: none
 
 // Performs "crash", "segv", "exit", "hang" and "spin"; returns if the fault is
 // none of these.
