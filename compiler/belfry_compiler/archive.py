@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from belfry_compiler import hostile
 from belfry_compiler.errors import CompilerError
 
 if TYPE_CHECKING:
@@ -20,7 +21,10 @@ _JSON_LIMIT = 256 << 20
 def load_program(path: Path) -> ExportedProgram:
     """Any file gives an ExportedProgram or a CompilerError of kind bad_model or uncompilable."""
     graph = _read_graph(path)
+    hostile.refuse_pickled_code()
     if graph is not None:
+        hostile.check_expressions(path, graph)
+        hostile.allow_classes_of_the_model(path)
         _register_foreign_nodes(graph)
     import torch
 
@@ -161,8 +165,6 @@ def _register_stand_in(name: str) -> None:
         lambda record: (list(record.values), record.context),
         lambda values, context: stand_in(list(values), context),
         serialized_type_name=name,
-        to_dumpable_context=lambda context: context,
-        from_dumpable_context=lambda context: context,
     )
 
 

@@ -42,7 +42,7 @@ def test_cut_short(exported: Callable[[str], Path], tmp_path: Path, part: float)
     data = exported("mlp").read_bytes()
     path = tmp_path / "model.pt2"
     path.write_bytes(data[: int(len(data) * part)])
-    refused(path, "cut short")
+    refused(path, "cut short|is no exported program")
 
 
 @pytest.mark.parametrize("at", [0.3, 0.6])
@@ -92,6 +92,17 @@ def test_weights_that_run_code_do_not(exported: Callable[[str], Path], tmp_path:
 
     path = rewritten(exported("mlp"), tmp_path / "model.pt2", "data/sample_inputs/model.pt", trick)
     refused(path, r"model\.pt2 cannot be read")
+    assert not flag.exists()
+
+
+def test_expressions_that_run_code_do_not(exported: Callable[[str], Path], tmp_path: Path) -> None:
+    flag = tmp_path / "it_ran"
+
+    def trick(old: bytes) -> bytes:
+        return old.replace(b"Symbol('s", f"__import__('pathlib').Path('{flag}').touch() or Symbol('s".encode(), 1)
+
+    path = rewritten(exported("mlp"), tmp_path / "model.pt2", "models/model.json", trick)
+    refused(path, "an expression that is no arithmetic: __import__")
     assert not flag.exists()
 
 
