@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include "device/card/card_process.h"
 #include "device/channel/doorbell.h"
@@ -255,17 +256,25 @@ TEST(CardStartTest, DiesWithItsParent) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
 }
 
+std::set<std::string> ThreadNames(pid_t pid) {
+  std::set<std::string> names;
+  const std::string tasks = "/proc/" + std::to_string(pid) + "/task";
+  for (const auto& entry : std::filesystem::directory_iterator(tasks)) {
+    std::ifstream comm(entry.path() / "comm");
+    std::string name;
+    std::getline(comm, name);
+    names.insert(name);
+  }
+  return names;
+}
+
+// Each thread names itself when it first runs, which may be after the hello.
 TEST(CardStartTest, NamesItsThreads) {
   CardProcess card(Flags());
   ASSERT_TRUE(card.Hello().ok());
-  std::vector<std::string> names;
-  const std::string tasks = "/proc/" + std::to_string(card.pid()) + "/task";
-  for (const auto& entry : std::filesystem::directory_iterator(tasks)) {
-    std::string name;
-    std::getline(std::ifstream(entry.path() / "comm") >> std::ws, name);
-    names.push_back(name);
-  }
-  EXPECT_THAT(names, ::testing::IsSupersetOf({"card-control", "card-exec", "card-watch"}));
+  const std::set<std::string> expected = {"card-control", "card-exec", "card-watch"};
+  for (int i = 0; i < 60'000 && ThreadNames(card.pid()) != expected; ++i) usleep(1000);
+  EXPECT_EQ(ThreadNames(card.pid()), expected);
 }
 
 TEST(CardStartTest, TellsWhyItCannotOpen) {

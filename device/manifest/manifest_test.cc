@@ -220,7 +220,7 @@ TEST(ManifestTest, EveryFieldIsChecked) {
 TEST(ManifestTest, CountsAndDepthAreLimited) {
   json j = Good();
   for (int i = 0; i < 200; ++i) {
-    j["inputs"].push_back({{"name", "i" + std::to_string(i)},
+    j["inputs"].push_back({{"name", absl::StrCat("i", i)},
                            {"dtype", "FP32"},
                            {"shape", {"batch"}},
                            {"batch_axis", 0}});
@@ -228,7 +228,7 @@ TEST(ManifestTest, CountsAndDepthAreLimited) {
   EXPECT_THAT(std::string(ParseManifest(j.dump()).status().message()), HasSubstr("at most 128"));
 
   j = Good();
-  for (int i = 0; i < 65; ++i) j["symbols"]["s" + std::to_string(i)] = {{"min", 1}};
+  for (int i = 0; i < 65; ++i) j["symbols"][absl::StrCat("s", i)] = {{"min", 1}};
   EXPECT_THAT(std::string(ParseManifest(j.dump()).status().message()), HasSubstr("symbols"));
 
   EXPECT_THAT(std::string(ParseManifest(absl::StrCat(R"({"format":1,"x":)", std::string(100000, '[')))
