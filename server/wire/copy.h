@@ -24,7 +24,8 @@ struct Box {
 // payload, whose own shape is 'source_shape' (equal to box.extent but for
 // 'axis'; axis -1: the whole tensor), into the box at 'tensor' (host order).
 // The caller has checked that payload.size fits source_shape and that the box
-// lies within the memory at 'tensor'. dtype must have a fixed size.
+// lies within the memory at 'tensor'. dtype must have a fixed size. BOOL: any
+// byte but 0 becomes 1, here and in CopyOut; nothing else ever reaches a card.
 void CopyIn(const Payload& payload, std::span<const int64_t> source_shape, int axis,
             int64_t first_row, DataType dtype, uint8_t* tensor, const Box& box);
 
@@ -42,7 +43,8 @@ void CopyOut(const uint8_t* tensor, const Box& box, DataType dtype, uint8_t* out
 bool CopyOutBytes(const uint8_t* tensor, size_t size, int64_t elements, uint8_t* out);
 
 // Fills every element of the tensor that lies outside the box with 'value'
-// (converted to dtype, saturating). Nothing to do if the box covers it.
+// (converted to dtype, saturating). Nothing to do if the box covers it. dtype
+// must have a fixed size.
 void FillOutside(uint8_t* tensor, DataType dtype, const Box& box, double value);
 
 }  // namespace belfry::wire

@@ -23,10 +23,12 @@ struct DecodeLimits {
 // mixed, counts that differ, unknown datatype, negative dimension, BYTES
 // elements that do not add up, typed field that does not fit the datatype,
 // parameter of the wrong type. Thread-safe.
-absl::StatusOr<Request> DecodeInferRequest(grpc::ByteBuffer buffer, const DecodeLimits& limits = {});
+absl::StatusOr<Request> DecodeInferRequest(grpc::ByteBuffer buffer,
+                                           const DecodeLimits& limits = {});
 
 // Same, from memory that the caller keeps alive (tests, fuzzing).
-absl::StatusOr<Request> DecodeInferRequest(std::span<const Segment> message, const DecodeLimits& limits = {});
+absl::StatusOr<Request> DecodeInferRequest(std::span<const Segment> message,
+                                           const DecodeLimits& limits = {});
 
 }  // namespace belfry::wire
 

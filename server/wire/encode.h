@@ -18,7 +18,10 @@
 namespace belfry::wire {
 
 // Memory of one output on its way to the client: allocated once at its final
-// size, filled by CopyOut, handed to gRPC without another copy.
+// size, filled by CopyOut, handed to gRPC without another copy. It is not
+// zeroed: every byte must be written before it is sent. data() stays where it
+// is when the buffer is moved. Not thread-safe, but disjoint bytes at data() may
+// be written from several threads.
 class OutputBuffer {
  public:
   OutputBuffer() = default;
@@ -56,8 +59,9 @@ grpc::ByteBuffer EncodeInferResponse(std::string_view model, std::string_view ve
 // The same wrapped in ModelStreamInferResponse.
 grpc::ByteBuffer EncodeStreamResponse(std::string_view model, std::string_view version,
                                       std::string_view id, std::vector<ResponseTensor> tensors);
-// A failed request of a stream: error_message, and infer_response with the id
-// alone, so that a client can tell which one failed.
+// A failed request of a stream: error_message ("CODE: text"), and
+// infer_response with model, version and id but no outputs, so that a client can
+// tell which one failed.
 grpc::ByteBuffer EncodeStreamError(std::string_view model, std::string_view version,
                                    std::string_view id, const absl::Status& status);
 

@@ -73,7 +73,9 @@ struct Binding {
   // Made of everything but the batch axis: for an ordinary model the symbol
   // values, for 'echo' dtype, rank and trailing dimensions.
   std::string shape_key;
-  // False: must be executed alone even if the model batches (echo with BYTES).
+  // False: must be executed alone even if the model batches: echo with BYTES or
+  // a scalar (rows is 1 then), an input that has no batch axis or a size that
+  // only the compiled code can check.
   bool joinable = true;
 };
 

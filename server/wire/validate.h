@@ -13,7 +13,9 @@ namespace belfry::wire {
 // Brings request->inputs into signature order and tells rows and symbols.
 // INVALID_ARGUMENT carries every fault at once: "model 'm' version 3: input 'x':
 // got FP64 [2,30], expected FP32 [batch,30]; input 'y' is missing; …".
-// A client's own strings appear quoted, escaped and cut to 128 bytes.
+// A client's own strings appear quoted, escaped and cut to 128 bytes. The bytes
+// of every payload are checked against its shape here, and the shape's product
+// against overflow: whoever holds a Binding may multiply the sizes.
 absl::StatusOr<Binding> Validate(std::string_view model, std::string_view version,
                                  const Signature& signature, Request* request);
 
