@@ -225,7 +225,9 @@ Finished RunCard(const std::vector<std::string>& flags) {
   close(out[1]);
   char buffer[4096];
   ssize_t n = 0;
-  while ((n = read(out[0], buffer, sizeof buffer)) > 0) f.out.append(buffer, static_cast<size_t>(n));
+  while ((n = read(out[0], buffer, sizeof buffer)) > 0) {
+    f.out.append(buffer, static_cast<size_t>(n));
+  }
   close(out[0]);
   waitpid(pid, &f.status, 0);
   return f;

@@ -1,5 +1,7 @@
 #include "device/card/controller.h"
 
+#include <malloc.h>
+
 #include <memory>
 #include <utility>
 
@@ -46,7 +48,7 @@ channel::Reply Controller::Handle(const channel::Request& request) {
       reply.status = Warm(request);
       break;
     case channel::Op::kUnload:
-      reply.status = table_->Remove(request.executable);
+      reply.status = Unload(request);
       break;
     case channel::Op::kMemory:
       break;
@@ -75,6 +77,16 @@ absl::Status Controller::Load(const channel::Request& request, uint64_t* residen
   }
   *resident_bytes = executable->resident_bytes();
   return table_->Add(request.executable, request.label, std::move(executable));
+}
+
+absl::Status Controller::Unload(const channel::Request& request) {
+  absl::Status status = table_->Remove(request.executable);
+#ifdef __GLIBC__
+  // What a model took in small pieces goes back to the host now, or a card that
+  // loads and unloads for weeks keeps the most that it ever had.
+  if (status.ok()) malloc_trim(0);
+#endif
+  return status;
 }
 
 absl::Status Controller::Warm(const channel::Request& request) {

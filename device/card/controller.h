@@ -29,6 +29,7 @@ class Controller {
   channel::Reply Handle(const channel::Request& request);
   absl::Status Load(const channel::Request& request, uint64_t* resident_bytes);
   absl::Status Warm(const channel::Request& request);
+  absl::Status Unload(const channel::Request& request);
 
   channel::ControlSocket* const socket_;
   OpenCard* const card_;

@@ -31,7 +31,8 @@ class ExecutableTable {
    public:
     Use() = default;
     Use(Use&& other) noexcept
-        : table_(std::exchange(other.table_, nullptr)), entry_(std::exchange(other.entry_, nullptr)) {}
+        : table_(std::exchange(other.table_, nullptr)),
+          entry_(std::exchange(other.entry_, nullptr)) {}
     Use& operator=(Use&& other) noexcept;
     ~Use() { Release(); }
 

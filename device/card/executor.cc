@@ -25,6 +25,13 @@ uint64_t NowNs() {
   return static_cast<uint64_t>(ts.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(ts.tv_nsec);
 }
 
+// The other process may write at any time: exactly one load, which the compiler
+// must not repeat.
+template <typename T>
+T ReadOnce(const T& shared) {
+  return *const_cast<const volatile T*>(&shared);
+}
+
 SlotState StateOf(const SlotControl& control) {
   return static_cast<SlotState>(control.state.load(std::memory_order_acquire));
 }
@@ -97,7 +104,7 @@ std::optional<uint32_t> Executor::Next() const {
   for (uint32_t i = 0; i < kSlots; ++i) {
     const SlotControl& control = mapping_->control(i);
     if (StateOf(control) != SlotState::kSubmitted) continue;
-    const uint64_t sequence = control.sequence;
+    const uint64_t sequence = ReadOnce(control.sequence);
     if (!best || sequence < best_sequence) {
       best = i;
       best_sequence = sequence;
@@ -118,9 +125,9 @@ void Executor::Execute(uint32_t slot) {
   Run& run = *runs_[slot];
   run.start_ns = NowNs();
   // Each field of belfryd's is read once, here.
-  run.sequence = control.sequence;
-  const uint32_t id = control.executable;
-  const uint32_t count = control.input_count;
+  run.sequence = ReadOnce(control.sequence);
+  const uint32_t id = ReadOnce(control.executable);
+  const uint32_t count = ReadOnce(control.input_count);
   control.state.store(static_cast<uint32_t>(SlotState::kRunning), std::memory_order_release);
   run.call.output_count = 0;
   run.call.cycles = 0;

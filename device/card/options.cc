@@ -85,7 +85,9 @@ absl::Status ReadCores(const std::string& flag, const std::string& text, std::ve
 
 absl::Status ReadJson(const std::string& flag, const std::string& text, std::string* out) {
   const auto parsed = ParseJsonObject(text, kMaxDriverJson);
-  if (!parsed.ok()) return Wrong(flag, text, absl::StrCat("an object: ", parsed.status().message()));
+  if (!parsed.ok()) {
+    return Wrong(flag, text, absl::StrCat("an object: ", parsed.status().message()));
+  }
   *out = text;
   return absl::OkStatus();
 }

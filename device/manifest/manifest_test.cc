@@ -231,10 +231,8 @@ TEST(ManifestTest, CountsAndDepthAreLimited) {
   for (int i = 0; i < 65; ++i) j["symbols"][absl::StrCat("s", i)] = {{"min", 1}};
   EXPECT_THAT(std::string(ParseManifest(j.dump()).status().message()), HasSubstr("symbols"));
 
-  EXPECT_THAT(std::string(ParseManifest(absl::StrCat(R"({"format":1,"x":)", std::string(100000, '[')))
-                              .status()
-                              .message()),
-              HasSubstr("deeper"));
+  const std::string deep = absl::StrCat(R"({"format":1,"x":)", std::string(100000, '['));
+  EXPECT_THAT(std::string(ParseManifest(deep).status().message()), HasSubstr("deeper"));
   EXPECT_THAT(std::string(ParseManifest(std::string((16 << 20) + 1, ' ')).status().message()),
               HasSubstr("at most"));
 }
