@@ -86,8 +86,13 @@ absl::StatusOr<FlagLayer> ParseConfigFile(const std::string& text, const std::st
   FlagLayer layer;
   std::vector<std::string> faults;
   try {
-    const YAML::Node root = YAML::Load(text);
-    if (root.IsNull()) return layer;  // an empty file
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    if (documents.empty() || documents[0].IsNull()) return layer;  // an empty file
+    if (documents.size() > 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, ": expected one YAML document, got ", documents.size()));
+    }
+    const YAML::Node& root = documents[0];
     if (!root.IsMap()) {
       return absl::InvalidArgumentError(
           absl::StrCat(name, ": expected a map of flag names, such as 'cards: cpu:2'"));

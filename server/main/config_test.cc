@@ -125,8 +125,10 @@ TEST_F(ConfigTest, RefusesBrokenFiles) {
   EXPECT_THAT(Fault({"--config", "f.yaml"}), HasSubstr("f.yaml:3: cards stands there twice"));
   files_["f.yaml"] = "- data-dir\n";
   EXPECT_THAT(Fault({"--config", "f.yaml"}), HasSubstr("expected a map"));
-  files_["f.yaml"] = "data-dir: \"/d\n";
-  EXPECT_THAT(Fault({"--config", "f.yaml"}), HasSubstr("f.yaml:"));
+  files_["f.yaml"] = "data-dir: [/d\ncards: }\n";
+  EXPECT_THAT(Fault({"--config", "f.yaml"}), HasSubstr("f.yaml:2"));
+  files_["f.yaml"] = "data-dir: /d\n---\ncards: cpu:2\n";
+  EXPECT_THAT(Fault({"--config", "f.yaml"}), HasSubstr("one YAML document"));
   files_["f.yaml"] = "data-dir: /d\nversion: true\n";
   EXPECT_THAT(Fault({"--config", "f.yaml"}), HasSubstr("there is no key version"));
 }

@@ -27,6 +27,10 @@ absl::Status InFlag(const std::string& flag, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("--", flag, ": ", status.message()));
 }
 
+std::string CardBinary(const Config& config) {
+  return config.card_binary.empty() ? DefaultCardBinary() : config.card_binary;
+}
+
 // HTTP wants TCP.
 absl::Status CheckMetricsAddress(const std::string& text) {
   const auto address = rpc::ParseListenAddress(text);
@@ -82,6 +86,7 @@ absl::Status Daemon::OpenStore() {
   options.parallel_compiles = static_cast<int>(config_.parallel_compiles);
   options.compile_timeout = config_.compile_timeout;
   options.compile_memory_bytes = static_cast<uint64_t>(config_.compile_memory_mb * kMiB);
+  options.metrics = metrics_.get();
   auto store = artifacts::ArtifactStore::Open(std::move(options));
   if (!store.ok()) return store.status();
   store_ = *std::move(store);
@@ -93,7 +98,7 @@ absl::Status Daemon::StartCards() {
   auto groups = cards::ParseCards(config_.cards);
   if (!groups.ok()) return InFlag("cards", groups.status());
   options.groups = *std::move(groups);
-  options.card_binary = config_.card_binary.empty() ? DefaultCardBinary() : config_.card_binary;
+  options.card_binary = CardBinary(config_);
   options.cores_per_card = static_cast<int>(config_.cores_per_card);
   options.pin = config_.pin;
   options.arena_bytes = static_cast<size_t>(config_.arena_mb * kMiB);
@@ -116,6 +121,9 @@ absl::Status Daemon::StartServing() {
   options.policy = config_.version_policy == "all" ? serving::VersionPolicy::kAll
                                                    : serving::VersionPolicy::kLatest;
   options.drain_timeout = config_.drain_timeout;
+  options.describe_driver = [binary = CardBinary(config_)](const std::string& driver) {
+    return cards::DescribeDriver(binary, driver);
+  };
   manager_ = std::make_unique<serving::Manager>(std::move(options), catalog_.get(),
                                                 dispatcher_.get(), cards_.get(), store_.get(),
                                                 metrics_.get());
@@ -154,8 +162,7 @@ absl::Status Daemon::StartListeners(std::function<void()> request_exit) {
               .pool = cards_.get(),
               .metrics = metrics_.get(),
               .readiness = readiness_.get(),
-              .server_version = BELFRY_VERSION,
-              .artifacts_dir = JoinPath(config_.data_dir, "artifacts")};
+              .server_version = BELFRY_VERSION};
   rpc::ServerOptions options;
   options.listen = *listen;
   options.admin_listen = *admin;

@@ -24,7 +24,6 @@ struct Backend {
   telemetry::Metrics* metrics = nullptr;
   Readiness* readiness = nullptr;
   std::string server_version;
-  std::string artifacts_dir;  // DIR/artifacts, read only for people's eyes
 };
 
 // Thread-safe, and never blocks: the inference listener calls it from the

@@ -1,14 +1,12 @@
 #include "server/rpc/version_info.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <set>
 #include <tuple>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
-#include "device/manifest/manifest.h"
 #include "server/base/text.h"
 #include "server/rpc/metadata.h"
 #include "server/rpc/statistics.h"
@@ -20,10 +18,8 @@ namespace {
 
 using serving::VersionState;
 
-constexpr size_t kMaxConfigBytes = 64 << 10;
-
-// A part of protobuf's contract: strings are UTF-8. Compilers' logs need not be.
-std::string Text(std::string_view text) { return CleanText(text); }
+// Protobuf wants UTF-8 in its strings, which compilers' logs and paths need not
+// be: CleanText goes over whatever is not ours.
 
 // "cpu:0" -> "cpu".
 std::string DriverOf(const std::string& card) { return card.substr(0, card.find(':')); }
@@ -34,17 +30,17 @@ bool OnItsWay(VersionState state) {
          state == VersionState::kWarming;
 }
 
-// The compiler's stage while it runs, else the state's own word.
+// The stage as the manager tells it, else the state's own word.
 void FillProgress(const serving::VersionStatus& status, v1::Progress* out) {
-  const bool compiling = status.state == VersionState::kCompiling;
-  std::string stage(serving::VersionStateName(status.state));
-  if (compiling) stage = status.progress.stage.empty() ? "queued" : status.progress.stage;
-  std::transform(stage.begin(), stage.end(), stage.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  out->set_stage(stage);
-  if (!compiling) return;
+  std::string stage = status.progress.stage;
+  if (stage.empty() && status.state == VersionState::kCompiling) stage = "queued";
+  if (stage.empty()) {
+    stage = absl::AsciiStrToLower(AbslView(serving::VersionStateName(status.state)));
+  }
+  out->set_target(status.progress_target);
+  out->set_stage(CleanText(stage));
   out->set_seconds(status.progress.seconds);
-  out->set_log_tail(Text(status.progress.log_tail));
+  out->set_log_tail(CleanText(status.progress.log_tail));
 }
 
 std::shared_ptr<const serving::VersionEntry> EntryOf(const Backend& backend,
@@ -56,7 +52,7 @@ std::shared_ptr<const serving::VersionEntry> EntryOf(const Backend& backend,
 void FillBatching(const Signature& signature, const scheduling::QueueOptions* queue,
                   v1::Batching* out) {
   out->set_batchable(signature.batchable);
-  out->set_reason(Text(signature.unbatched_reason));
+  out->set_reason(CleanText(signature.unbatched_reason));
   out->set_symbol(signature.batch_symbol);
   out->set_fixed_size(signature.fixed_batch);
   if (queue == nullptr) return;
@@ -70,35 +66,26 @@ void FillBatching(const Signature& signature, const scheduling::QueueOptions* qu
   out->set_deterministic(queue->limits.exact_executed > 0 && signature.fixed_batch == 0);
 }
 
-void FillArtifact(const Backend& backend, const serving::VersionStatus& status,
-                  v1::VersionDetail* out) {
-  auto* artifact = out->add_artifacts();
-  artifact->set_key(status.key);
-  artifact->set_cache_hit(status.cache_hit);
-  artifact->set_compile_seconds(status.compile_seconds);
-  artifact->set_report_json(status.report_json);
-  // The rest stands in the artifact itself, for as long as it is in the cache.
-  const auto manifest = ReadManifest(backend.artifacts_dir + "/" + status.key);
-  if (!manifest.ok()) return;
-  artifact->set_target(manifest->target);
-  artifact->set_compile_seconds(manifest->compile_seconds);
-  artifact->set_max_abs_error(manifest->max_abs_error);
-  uint64_t bytes = 0;
-  for (const auto& file : manifest->files) bytes += file.bytes;
-  artifact->set_bytes(bytes);
-  const auto sha = manifest->key_fields.find("model_sha256");
-  if (sha != manifest->key_fields.end()) out->set_model_sha256(sha->second);
+void FillArtifact(const serving::ArtifactStatus& status, bool explain, v1::Artifact* out) {
+  out->set_target(status.target);
+  out->set_key(status.key);
+  out->set_cache_hit(status.cache_hit);
+  out->set_compile_seconds(status.compile_seconds);
+  out->set_max_abs_error(status.max_abs_error);
+  out->set_bytes(status.bytes);
+  out->set_report_json(CleanText(status.report_json));
+  if (explain) out->set_cache_miss(CleanText(status.miss));
 }
 
-// model.yaml beside the model, as it stands there now.
-std::string ConfigBeside(const std::string& model_path) {
-  if (model_path.empty()) return "";
-  std::ifstream file(std::filesystem::path(model_path).parent_path() / "model.yaml",
-                     std::ios::binary);
-  std::string text(kMaxConfigBytes, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  return Text(text);
+// Asks the cache where the load itself has not told.
+void Explain(const Backend& backend, const serving::VersionStatus& status,
+             v1::VersionDetail* out) {
+  const auto told = [](const v1::Artifact& artifact) { return !artifact.cache_miss().empty(); };
+  if (std::any_of(out->artifacts().begin(), out->artifacts().end(), told)) return;
+  const auto text = backend.manager->ExplainCacheMiss(status.model, status.version);
+  auto* artifact = out->artifacts().empty() ? out->add_artifacts() : out->mutable_artifacts(0);
+  artifact->set_cache_miss(
+      CleanText(text.ok() ? std::string_view(*text) : StdView(text.status().message())));
 }
 
 }  // namespace
@@ -144,16 +131,18 @@ v1::VersionSummary Summarize(const Backend& backend, const serving::VersionStatu
   out.set_name(status.model);
   out.set_version(VersionNumber(status.version));
   out.set_state(ToProto(status.state));
-  out.set_reason(Text(status.reason));
+  out.set_reason(CleanText(status.reason));
   const auto served = backend.catalog->Resolve(status.model, "");
   out.set_default_version(served.ok() && (*served)->version == status.version);
   std::set<std::string> targets;
+  for (const auto& artifact : status.artifacts) targets.insert(artifact.target);
   for (const auto& card : status.cards) {
     out.add_cards(card);
     targets.insert(DriverOf(card));
   }
   for (const auto& target : targets) out.add_targets(target);
   if (OnItsWay(status.state)) FillProgress(status, out.mutable_progress());
+  out.set_ready_unix_seconds(status.ready_unix_seconds);
   return out;
 }
 
@@ -199,19 +188,17 @@ v1::VersionDetail Detail(const Backend& backend, const serving::VersionStatus& s
     FillBatching(*status.signature, served ? &entry->queue->options() : nullptr,
                  out.mutable_batching());
   }
-  if (!status.key.empty()) FillArtifact(backend, status, &out);
+  for (const auto& artifact : status.artifacts) {
+    FillArtifact(artifact, explain, out.add_artifacts());
+  }
+  if (explain) Explain(backend, status, &out);
   if (entry != nullptr) {
     const auto metrics = MetricsOf(backend, *entry);
     if (metrics != nullptr) FillMetrics(*metrics, out.mutable_metrics());
   }
-  out.set_model_path(Text(status.path));
-  out.set_config_yaml(ConfigBeside(status.path));
-  if (explain) {
-    const auto text = backend.manager->ExplainCacheMiss(status.model, status.version);
-    if (out.artifacts().empty()) out.add_artifacts();
-    out.mutable_artifacts(0)->set_cache_miss(
-        Text(text.ok() ? std::string_view(*text) : StdView(text.status().message())));
-  }
+  out.set_model_path(CleanText(status.path));
+  out.set_model_sha256(status.sha256);
+  out.set_config_yaml(CleanText(status.config_yaml));
   return out;
 }
 
