@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from belfry_compiler import symbols as sym
+from belfry_compiler.expressions import render
 from belfry_compiler.signature import DTYPE_NAMES, Signature, TensorSpec
 
 
@@ -34,7 +35,7 @@ def manifest_of(
 
 
 def _tensor(spec: TensorSpec, signature: Signature) -> dict[str, Any]:
-    shape = [sym.render(expr, signature.symbols) for expr in spec.shape]
+    shape = [render(expr, signature.symbols) for expr in spec.shape]
     return {"name": spec.name, "dtype": DTYPE_NAMES[spec.dtype], "shape": shape, "batch_axis": spec.batch_axis}
 
 

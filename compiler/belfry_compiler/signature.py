@@ -10,6 +10,7 @@ import torch
 
 from belfry_compiler import symbols as sym
 from belfry_compiler.errors import CompilerError
+from belfry_compiler.expressions import render
 from belfry_compiler.options import Options
 from belfry_compiler.program import Leaf, Program
 
@@ -83,9 +84,27 @@ def derive_signature(program: Program, options: Options) -> Signature:
     specs = [_tensor(leaf, axes.get(leaf.name, -1), options) for leaf in leaves]
     count = len(program.inputs)
     signature = Signature(specs[:count], specs[count:], names, batch, dict(options.buckets))
+    _name_the_unspeakable(signature)
     _check_buckets(signature, options)
     _note_names(program, signature)
     return signature
+
+
+def _name_the_unspeakable(signature: Signature) -> None:
+    """A size that the manifest has no words for: in an output a symbol of its own, in an input a reason to refuse."""
+    for spec in signature.inputs:
+        for axis, expr in enumerate(spec.shape):
+            if render(expr, signature.symbols) is None:
+                text = f"axis {axis} of input {spec.name} is {expr}, which requests cannot be checked against"
+                raise CompilerError("uncompilable", text)
+    for spec in signature.outputs:
+        for axis, expr in enumerate(spec.shape):
+            if render(expr, signature.symbols) is None:
+                opaque = sympy.Dummy(f"{spec.name}_{axis}")
+                taken = sum(symbol.name.startswith("count") for symbol in signature.symbols.values())
+                name = "count" if taken == 0 else f"count_{taken + 1}"
+                signature.symbols[opaque] = sym.Symbol(name, opaque, 0, None, f"axis {axis} of {spec.name}")
+                spec.shape[axis] = opaque
 
 
 def _renamed(outputs: list[Leaf], options: Options) -> list[Leaf]:

@@ -16,7 +16,7 @@ UNBOUNDED = 2**62
 
 @dataclass(frozen=True)
 class Symbol:
-    """A dimension that varies. 'low' is at least 1: an empty tensor is never served."""
+    """A dimension that varies. An input's 'low' is at least 1: an empty tensor is never served."""
 
     name: str
     expr: sympy.Symbol
@@ -35,7 +35,7 @@ def dimension_expr(size: Any) -> Any:
     """An int for a fixed size, a sympy expression for one that varies."""
     if isinstance(size, torch.SymInt):
         expr = size.node.expr
-        return int(expr) if expr.is_number else expr
+        return int(expr) if expr.is_number else sympy.expand(expr)
     return int(size)
 
 
@@ -70,15 +70,7 @@ def name_symbols(program: Program, batch: sympy.Symbol | None) -> dict[sympy.Sym
     names.update({symbol: _numbered("seq", index) for index, symbol in enumerate(others)})
     counts = [symbol for symbol in in_outputs if symbol not in names]
     names.update({symbol: _numbered("count", index) for index, symbol in enumerate(counts)})
-    return {symbol: _describe(program, symbol, name) for symbol, name in names.items()}
-
-
-def render(expr: Any, symbols: dict[sympy.Symbol, Symbol]) -> int | str:
-    """A dimension as the manifest writes it: a number, a name, or an expression in names such as "2*seq"."""
-    if not isinstance(expr, sympy.Basic):
-        return int(expr)
-    renamed = expr.xreplace({symbol: sympy.Symbol(known.name) for symbol, known in symbols.items()})
-    return str(renamed)
+    return {symbol: _describe(program, symbol, name, 0 if symbol in counts else 1) for symbol, name in names.items()}
 
 
 def evaluate(expr: Any, sizes: dict[sympy.Symbol, int]) -> int:
@@ -92,11 +84,11 @@ def _numbered(stem: str, index: int) -> str:
     return stem if index == 0 else f"{stem}_{index + 1}"
 
 
-def _describe(program: Program, symbol: sympy.Symbol, name: str) -> Symbol:
-    low, high = 1, None
+def _describe(program: Program, symbol: sympy.Symbol, name: str, fewest: int) -> Symbol:
+    low, high = fewest, None
     bounds = program.ranges.get(symbol)
     if bounds is not None:
-        low = max(1, _bound(bounds.lower, 1))
+        low = max(fewest, _bound(bounds.lower, fewest))
         upper = _bound(bounds.upper, UNBOUNDED)
         high = upper if upper < UNBOUNDED else None
     return Symbol(name, symbol, low, high, _place(program, symbol))

@@ -340,3 +340,14 @@ class Large(nn.Module):
 
 def large() -> ExportedProgram:
     return _export(Large(), (torch.randn(4, 2048),), ({0: _batch()},))
+
+
+class Chosen(nn.Module):
+    """As many answers as there are positive numbers."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x[x > 0] * 2
+
+
+def data_dependent() -> ExportedProgram:
+    return _export(Chosen(), (torch.randn(4, 16),), ({0: _batch()},))

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 import pytest
+import sympy
+from torch.utils._sympy.functions import FloorDiv, Mod
 
 from belfry_compiler.errors import CompilerError
+from belfry_compiler.expressions import render
 from belfry_compiler.manifest import manifest_of
+from belfry_compiler.symbols import Symbol
 from tests.conftest import derive
 
 
@@ -133,3 +140,42 @@ def test_a_model_that_writes_its_input_is_refused() -> None:
     with pytest.raises(CompilerError, match=r"forward writes into its own input \(x\)") as caught:
         derive("writes_input")
     assert caught.value.kind == "uncompilable"
+
+
+class TestExpressions:
+    """Only + - * // and parentheses may leave: the manifest's reader knows no more."""
+
+    @staticmethod
+    def text(build: Callable[[sympy.Symbol], sympy.Basic]) -> int | str | None:
+        symbol = sympy.Symbol("s7", positive=True, integer=True)
+        return render(build(symbol), {symbol: Symbol("seq", symbol, 1, None, "")})
+
+    @pytest.mark.parametrize(
+        ("build", "value"),
+        [
+            (lambda s: s, 23),
+            (lambda s: 2 * s, 46),
+            (lambda s: 3 * s - 2, 67),
+            (lambda s: s**2 + 1, 530),
+            (lambda s: FloorDiv(s + 7, 8), 3),
+            (lambda s: 5 * FloorDiv(s, 2) + s, 78),
+            (lambda s: FloorDiv(s, FloorDiv(s, 5)), 5),
+            (lambda s: Mod(s, 8) + 1, 8),
+        ],
+    )
+    def test_they_keep_their_value(self, build: Callable[[sympy.Symbol], sympy.Basic], value: int) -> None:
+        text = self.text(build)
+        assert re.fullmatch(r"[\w\s+\-*/()]+", str(text))
+        assert "**" not in str(text)
+        assert eval(str(text), {"seq": 23}) == value
+
+    def test_what_has_no_words_is_not_written(self) -> None:
+        assert self.text(lambda s: sympy.Max(s, 4)) is None
+        assert self.text(lambda s: 2 * sympy.Max(s, 4) + 1) is None
+
+
+def test_an_output_size_without_words_is_a_count() -> None:
+    found = described("data_dependent")
+    assert shapes(found["outputs"]) == {"output": ["count"]}
+    assert found["symbols"]["count"] == {"min": 0, "max": 4096}
+    assert not found["batch"]["batchable"]
