@@ -12,6 +12,13 @@
 #include "absl/time/time.h"
 #include "device/manifest/manifest.h"
 
+namespace belfry {
+class FileSystem;
+namespace telemetry {
+class Metrics;
+}
+}  // namespace belfry
+
 namespace belfry::artifacts {
 
 struct StoreOptions {
@@ -22,7 +29,10 @@ struct StoreOptions {
   std::string compiler_dir;      // folder that holds the package belfry_compiler
   int parallel_compiles = 1;
   absl::Duration compile_timeout = absl::Minutes(30);
-  uint64_t compile_memory_bytes = 12ull << 30;
+  uint64_t compile_memory_bytes = 12ull << 30;  // of a compile's processes together
+  // Both must outlive the store. Null: nothing is recorded; the real files.
+  telemetry::Metrics* metrics = nullptr;
+  FileSystem* files = nullptr;
 };
 
 struct CompileRequest {
@@ -54,15 +64,19 @@ class ArtifactRef {
 class ArtifactStore {
  public:
   // Removes what a crash left behind (temporary folders), never a whole
-  // artifact.
+  // artifact. UNAVAILABLE when another process uses the folder.
   static absl::StatusOr<std::unique_ptr<ArtifactStore>> Open(StoreOptions options);
   virtual ~ArtifactStore() = default;
 
   // Blocks until the artifact is there. 'cancelled' is asked now and then;
   // when the last asker cancels, the compile is killed. Errors carry the
-  // compiler's own words (FAILED_PRECONDITION: the model cannot be compiled or
-  // misses its tolerance; RESOURCE_EXHAUSTED: memory, time or disk;
-  // NOT_FOUND in artifacts-only mode, naming the fields of the key).
+  // compiler's own words (FAILED_PRECONDITION: the model cannot be compiled,
+  // misses its tolerance, or the compiler's torch is not the driver's;
+  // INVALID_ARGUMENT: the options do not fit the model; RESOURCE_EXHAUSTED:
+  // memory, time or disk; NOT_FOUND without a compiler, naming the fields of the
+  // key; ABORTED: the model changed meanwhile; CANCELLED). A failure is told to
+  // all who asked together and then forgotten: the next Get tries again.
+  // 'progress' and 'cancelled' are called on the calling thread.
   virtual absl::StatusOr<std::shared_ptr<ArtifactRef>> Get(
       const CompileRequest& request, std::function<void(const CompileProgress&)> progress,
       std::function<bool()> cancelled) = 0;
@@ -78,6 +92,15 @@ class ArtifactStore {
   };
   virtual Usage GetUsage() const = 0;
 };
+
+// The same compile without a daemon: leaves OUT_DIR/<key>/, which serves where it
+// is copied to DATA/artifacts/ of a host with the same driver. Returns the key.
+// An artifact that is there already is kept. Of the options only those of the
+// compiler count. With an empty request.driver the compiler says what it makes.
+absl::StatusOr<std::string> CompileToFolder(
+    const CompileRequest& request, const StoreOptions& options, const std::string& out_dir,
+    const std::function<void(const CompileProgress&)>& progress,
+    const std::function<bool()>& cancelled = nullptr);
 
 }  // namespace belfry::artifacts
 

@@ -21,7 +21,7 @@ absl::Status Injected(absl::string_view what) {
 FaultFileSystem::FaultFileSystem(std::string root, uint32_t seed)
     : root_(std::move(root)),
       graveyard_(root_ + ".graveyard"),
-      real_(FileSystem::Real()),
+      real_(FileSystem::RealUnsynced()),
       random_(seed) {
   real_.CreateDir(root_).IgnoreError();
   real_.CreateDir(graveyard_).IgnoreError();

@@ -6,6 +6,7 @@
 #include <openssl/evp.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -99,6 +100,8 @@ bool RemoveAt(int parent, const char* name) {
 
 class RealFileSystem final : public FileSystem {
  public:
+  explicit RealFileSystem(bool sync) : sync_(sync) {}
+
   absl::Status CreateDir(const std::string& path) override {
     for (size_t slash = path.find('/', 1); slash != std::string::npos;
          slash = path.find('/', slash + 1)) {
@@ -125,7 +128,7 @@ class RealFileSystem final : public FileSystem {
     Fd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (!fd) return Error("create", path);
     if (!WriteAll(fd.get(), data)) return Error("write", path);
-    if (fsync(fd.get()) != 0) return Error("sync", path);
+    if (sync_ && fsync(fd.get()) != 0) return Error("sync", path);
     if (!fd.Close()) return Error("close", path);
     return absl::OkStatus();
   }
@@ -148,7 +151,11 @@ class RealFileSystem final : public FileSystem {
   }
 
   absl::Status Touch(const std::string& path) override {
-    if (utimensat(AT_FDCWD, path.c_str(), nullptr, 0) == 0) return absl::OkStatus();
+    // The kernel's own "now" moves in steps of some milliseconds.
+    timespec now[2];
+    clock_gettime(CLOCK_REALTIME, &now[0]);
+    now[1] = now[0];
+    if (utimensat(AT_FDCWD, path.c_str(), now, 0) == 0) return absl::OkStatus();
     return Error("touch", path);
   }
 
@@ -220,18 +227,25 @@ class RealFileSystem final : public FileSystem {
   }
 
  private:
-  static absl::Status Sync(const std::string& path, int flags) {
+  absl::Status Sync(const std::string& path, int flags) const {
     Fd fd(open(path.c_str(), flags));
     if (!fd) return Error("open", path);
-    if (fsync(fd.get()) != 0) return Error("sync", path);
+    if (sync_ && fsync(fd.get()) != 0) return Error("sync", path);
     return absl::OkStatus();
   }
+
+  const bool sync_;
 };
 
 }  // namespace
 
 FileSystem& FileSystem::Real() {
-  static RealFileSystem* const real = new RealFileSystem;
+  static RealFileSystem* const real = new RealFileSystem(true);
+  return *real;
+}
+
+FileSystem& FileSystem::RealUnsynced() {
+  static RealFileSystem* const real = new RealFileSystem(false);
   return *real;
 }
 

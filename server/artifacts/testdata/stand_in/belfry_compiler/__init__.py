@@ -1,0 +1,1 @@
+"""A compiler that misbehaves on purpose, for the tests of what runs the real one."""
