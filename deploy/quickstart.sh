@@ -103,9 +103,9 @@ The server is running (process $(server_pid "$DATA")):
   admin      $ADMIN
   log        $SERVER_LOG
 Go on with
-  $BUILD/bin/belfry --server $ADMIN models
-  $BUILD/bin/belfry --server $ADMIN cards
-  $BUILD/bin/belfry --server $INFERENCE infer echo --input input='[1.5, 2.5]'
+  $BUILD/bin/belfry --admin $ADMIN models
+  $BUILD/bin/belfry --admin $ADMIN cards
+  $BUILD/bin/belfry --server $INFERENCE infer echo --input '[[1.5, 2.5]]'
 Stop it with
   sh $0 --stop
 END

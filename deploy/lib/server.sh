@@ -16,7 +16,7 @@ server_pid() {
 }
 
 # address_of DATA LISTENER: as the running server wrote it; LISTENER is inference, admin or metrics.
-address_of() { sed -n "s/^ *\"$2\": *\"\\([^\"]*\\)\".*/\\1/p" "$1/run/addresses.json"; }
+address_of() { sed -n "s/.*\"$2\" *: *\"\\([^\"]*\\)\".*/\\1/p" "$1/run/addresses.json"; }
 
 # start_server DATA LOG PROGRAM ARGUMENT...: returns when it listens. On failure START_PROBLEM says why.
 start_server() {

@@ -1,4 +1,4 @@
-"""Prints the requirements, NAME==VERSION or files of them, that this Python environment does not meet. Always exits 0."""
+"""Prints the requirements, NAME==VERSION or files of them, that this Python environment does not meet."""
 
 import re
 import sys

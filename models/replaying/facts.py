@@ -113,7 +113,7 @@ class CommandLine:
         return cls(found, admin) if found else None
 
     def _json(self, *words: str) -> Any:
-        command = [self._binary, "--server", self._admin, *words, "--json"]
+        command = [self._binary, "--admin", self._admin, *words, "--json"]
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL, check=False

@@ -70,7 +70,7 @@ def belfry(tmp_path):
         for verb, answer in answers.items():
             (tmp_path / verb).write_text(json.dumps(answer))
         program = tmp_path / "belfry"
-        program.write_text(f'#!/bin/sh\n[ "$1" = --server ] && cat "{tmp_path}/$3"\n')
+        program.write_text(f'#!/bin/sh\n[ "$1" = --admin ] && cat "{tmp_path}/$3"\n')
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
         return str(program)
 
