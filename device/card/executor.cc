@@ -229,7 +229,7 @@ void Executor::Publish(Run& run, Outcome outcome, std::string_view message, bool
     message = "the driver described more outputs than fit";
   }
   message = Cut(message, channel::kMaxMessage);
-  memcpy(control.message, message.data(), message.size());
+  if (!message.empty()) memcpy(control.message, message.data(), message.size());
   control.message_size = static_cast<uint32_t>(message.size());
   control.done_sequence = run.sequence;
   control.outcome = static_cast<uint32_t>(outcome);
