@@ -138,7 +138,9 @@ void Flights::JoinLanded() {
     absl::MutexLock lock(&mutex_);
     landed.swap(landed_);
   }
-  for (const FlightPtr& flight : landed) flight->thread.join();
+  for (const FlightPtr& flight : landed) {
+    if (flight->thread.joinable()) flight->thread.join();  // not yet by the destructor
+  }
 }
 
 }  // namespace belfry::artifacts

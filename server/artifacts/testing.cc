@@ -3,10 +3,21 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "server/telemetry/log.h"
 
 namespace belfry::artifacts {
+namespace {
+
+// The tests of faults would otherwise drown their own output.
+const bool kQuiet = [] {
+  telemetry::SetLogLevel(telemetry::LogLevel::kError);
+  return true;
+}();
+
+}  // namespace
 
 TempFolder::TempFolder() {
+  static_cast<void>(kQuiet);
   path_ = FileSystem::RealUnsynced().CreateTempDir(::testing::TempDir() + "artifacts-").value();
 }
 
