@@ -33,7 +33,7 @@ std::string Shown(const YamlNode& node) {
 bool IsDecimal(std::string_view text) {
   if (!text.empty() && text[0] == '-') text.remove_prefix(1);
   if (text.empty() || (text[0] == '0' && text.size() > 1)) return false;
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) { return absl::ascii_isdigit(c); });
+  return text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
 // SimpleAtod also takes hex floats, inf and nan.

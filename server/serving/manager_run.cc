@@ -29,8 +29,10 @@ void Manager::Impl::Begin(const Action& action, VersionSlot& slot) {
     case ActionKind::kDrop:
       version.End(VersionState::kUnloaded, "");
       return;
-    case ActionKind::kDrain:
+    case ActionKind::kWithdraw:
       version.Step(VersionState::kReady, VersionState::kDraining);
+      return;
+    case ActionKind::kDrain:
       return Post(retires_, slot, &Loader::Drain);
   }
 }

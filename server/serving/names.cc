@@ -5,6 +5,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "server/base/text.h"
 #include "server/telemetry/log.h"
 
 namespace belfry::serving {
@@ -32,7 +33,7 @@ std::optional<int64_t> ParseVersionNumber(std::string_view text) {
 }
 
 std::string VersionLabel(std::string_view model, int64_t number) {
-  return std::string(model) + "/" + std::to_string(number);
+  return absl::StrCat(AbslView(model), "/", number);
 }
 
 }  // namespace belfry::serving

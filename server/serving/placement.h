@@ -2,7 +2,6 @@
 #ifndef BELFRY_SERVER_SERVING_PLACEMENT_H_
 #define BELFRY_SERVER_SERVING_PLACEMENT_H_
 
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,8 +13,9 @@
 
 namespace belfry::serving {
 
-// The compile target that a driver runs; nullopt for a driver that has none.
-std::optional<std::string> TargetOfDriver(std::string_view driver);
+// The compile target that a driver runs: of its own name, but for the simulated
+// card, which runs what is compiled for the real one.
+std::string TargetOfDriver(std::string_view driver);
 
 // Cards of one driver: they share an artifact.
 struct Placement {
@@ -25,8 +25,9 @@ struct Placement {
 };
 
 // The cards that 'targets' and 'cards' of model.yaml leave; empty lists mean
-// all. FAILED_PRECONDITION names every wish that cannot be met and what there
-// is; a wish that can be met in part is none.
+// all. A model.yaml may be written for several hosts, so a target that nobody
+// here runs is passed over as long as another is left. FAILED_PRECONDITION names
+// what was wished and what there is.
 absl::StatusOr<std::vector<Placement>> Place(const ModelConfig& config,
                                              std::span<cards::Card* const> cards);
 

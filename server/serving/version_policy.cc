@@ -13,21 +13,16 @@ bool IsReplaced(const VersionView& version, std::span<const VersionView> all) {
 }
 
 std::optional<ActionKind> Leave(const VersionView& version) {
+  // At once, even if a task is at its end: whoever asked for it relies on it.
+  if (version.state == VersionState::kReady) return ActionKind::kWithdraw;
   if (version.busy) {
     const bool stop = IsOnItsWay(version.state) && !version.cancelled;
     return stop ? std::optional(ActionKind::kCancel) : std::nullopt;
   }
   if (IsOnItsWay(version.state)) return ActionKind::kDrop;
-  switch (version.state) {
-    case VersionState::kReady:
-    case VersionState::kDraining:
-      return ActionKind::kDrain;
-    case VersionState::kFailed:
-      // Its reason stays to be read until someone wants it gone.
-      return version.wish == Wish::kGone ? std::optional(ActionKind::kDrop) : std::nullopt;
-    default:
-      return std::nullopt;
-  }
+  // The reason of a failure stays to be read until someone wants it gone.
+  const bool drop = version.state == VersionState::kFailed && version.wish == Wish::kGone;
+  return drop ? std::optional(ActionKind::kDrop) : std::nullopt;
 }
 
 }  // namespace
@@ -40,6 +35,10 @@ std::optional<Action> NextAction(std::span<const VersionView> versions) {
     }
   }
   for (const VersionView& version : versions) {
+    // Whatever is wished by now: it has to leave before it can come back.
+    if (version.state == VersionState::kDraining && !version.busy) {
+      return Action{ActionKind::kDrain, version.number};
+    }
     const bool leaves = version.wish == Wish::kGone ||
                         (version.wish == Wish::kReplaced && IsReplaced(version, versions));
     if (!leaves) continue;

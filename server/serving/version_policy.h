@@ -30,10 +30,11 @@ struct VersionView {
 };
 
 enum class ActionKind {
-  kLoad,    // UPLOADED -> … -> READY
-  kCancel,  // tell the load under way to stop
-  kDrop,    // -> UNLOADED: it serves nobody and holds nothing
-  kDrain,   // READY -> DRAINING -> UNLOADED
+  kLoad,      // UPLOADED -> … -> READY
+  kCancel,    // tell the load under way to stop
+  kDrop,      // -> UNLOADED: it serves nobody and holds nothing
+  kWithdraw,  // READY -> DRAINING: from now on it gets no new request
+  kDrain,     // DRAINING -> UNLOADED
 };
 
 struct Action {
@@ -44,9 +45,10 @@ struct Action {
 
 // The next action, nullopt when there is nothing to do. To be asked again once
 // it has been started, and whenever a state or a wish has changed.
-// Properties: the only READY version of a model is drained only if its wish is
-// kGone; nothing is started on a version that is busy; once every action ends,
-// the answer becomes nullopt after a bounded number of steps.
+// Properties: the only READY version of a model is withdrawn only if its wish is
+// kGone; nothing that takes time (kLoad, kDrain) is started on a version that is
+// busy; once every action ends, the answer becomes nullopt after a bounded
+// number of steps.
 std::optional<Action> NextAction(std::span<const VersionView> versions);
 
 }  // namespace belfry::serving
