@@ -82,8 +82,7 @@ struct BatchResult {
   // Copied from the channel and checked: rank, sizes >= 0, dtype known, bytes =
   // product of dims, ranges inside slot.output() and disjoint.
   std::vector<channel::TensorDesc> outputs;
-  // When the card ran it. kCardLost: start_ns is 0 unless this batch looks like
-  // the cause, i.e. it was the one being run and no load was under way.
+  // When the card ran it; kCardLost: start_ns is 0 unless it was started.
   MonoNs start_ns = 0;
   MonoNs end_ns = 0;
   uint64_t cycles = 0;

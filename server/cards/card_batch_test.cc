@@ -168,8 +168,22 @@ TEST_F(CardBatchTest, OnlyTheRunningBatchIsBlamed) {
   EXPECT_EQ(first.result.outcome, BatchOutcome::kCardLost);
   EXPECT_EQ(second.result.outcome, BatchOutcome::kCardLost);
   EXPECT_THAT(first.result.status.message(), HasSubstr("signal 11"));
-  EXPECT_NE(first.result.start_ns, 0);
-  EXPECT_EQ(second.result.start_ns, 0);
+  EXPECT_TRUE(first.result.started);
+  EXPECT_TRUE(first.result.suspect);
+  EXPECT_FALSE(second.result.started);
+  EXPECT_FALSE(second.result.suspect);
+}
+
+TEST_F(CardBatchTest, NobodyIsBlamedForAKillFromOutside) {
+  StartReady();
+  ASSERT_TRUE(card().Load(Artifact(1, "waits", {{"run_gate", Path("go")}})).ok());
+  Ticket ticket;
+  Submit(card(), AwaitSlot(card()), &ticket, 1);
+  kill(card().Info().pid, SIGKILL);
+  ASSERT_TRUE(ticket.done.WaitForNotificationWithTimeout(kPatience));
+  EXPECT_EQ(ticket.result.outcome, BatchOutcome::kCardLost);
+  EXPECT_TRUE(ticket.result.started);
+  EXPECT_FALSE(ticket.result.suspect);
 }
 
 TEST_F(CardBatchTest, SlotSubmittedAfterTheCardDiedCompletesOnce) {

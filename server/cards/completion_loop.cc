@@ -58,12 +58,12 @@ void CompletionLoop::Ready(std::shared_ptr<Link> link) {
   Post(std::move(event));
 }
 
-void CompletionLoop::Lost(std::shared_ptr<Link> link, const absl::Status& why, bool blame_batch) {
+void CompletionLoop::Lost(std::shared_ptr<Link> link, const absl::Status& why, bool suspect) {
   absl::Notification done;
   Event event;
   event.lost = std::move(link);
   event.why = why;
-  event.blame_batch = blame_batch;
+  event.suspect = suspect;
   event.done = &done;
   Post(std::move(event));
   done.WaitForNotification();
@@ -150,10 +150,11 @@ void CompletionLoop::Handle(Event& event) {
     // Answers that were complete when the process ended are good.
     if (live_->condemned().empty()) CollectAll();
     if (live_ != nullptr) {
-      const auto running = live_->Running();
-      std::optional<uint32_t> culprit;
-      if (event.blame_batch && running) culprit = static_cast<uint32_t>(running->index);
-      Lose(event.why, culprit);
+      std::optional<Interrupted> interrupted;
+      if (const auto running = live_->Running()) {
+        interrupted = {static_cast<uint32_t>(running->index), running->since, event.suspect};
+      }
+      Lose(event.why, interrupted);
     }
   }
   if (event.done != nullptr) event.done->Notify();
@@ -179,7 +180,8 @@ bool CompletionLoop::CollectAll() {
     if (!done.ok()) {
       const std::string reason(done.status().message());
       link->Condemn(reason);
-      Lose(absl::UnavailableError(absl::StrCat(card_->name(), ": ", reason)), culprit);
+      Lose(absl::UnavailableError(absl::StrCat(card_->name(), ": ", reason)),
+           Interrupted{culprit, clock_->Now(), true});
       return true;
     }
     if (!done->has_value()) return any;
@@ -203,35 +205,37 @@ bool CompletionLoop::CheckWatchdog(MonoNs now, MonoNs* wake) {
     *wake = std::min(*wake, deadline);
     return false;
   }
-  const uint32_t slot = static_cast<uint32_t>(running->index);
+  const auto slot = static_cast<uint32_t>(running->index);
   const std::string reason = absl::StrCat(
       "watchdog: a batch of executable ", live_->executable(slot), " ran longer than ",
       absl::FormatDuration(absl::Nanoseconds(running->deadline - running->since)));
   live_->Condemn(reason);
-  Lose(absl::UnavailableError(absl::StrCat(card_->name(), ": ", reason)), slot);
+  Lose(absl::UnavailableError(absl::StrCat(card_->name(), ": ", reason)),
+       Interrupted{slot, running->since, true});
   return true;
 }
 
-void CompletionLoop::Lose(const absl::Status& why, std::optional<uint32_t> culprit) {
+void CompletionLoop::Lose(const absl::Status& why, std::optional<Interrupted> interrupted) {
   const std::shared_ptr<Link> link = std::move(live_);
   live_ = nullptr;
   CardState expected = CardState::kReady;
   state_->compare_exchange_strong(expected, CardState::kRestarting);
   cell_.Clear();
   SetBellLink(nullptr);
-  const auto running = link->Running();
   link->MarkLost(why);
   listener_->OnCardLost(*card_);
-  CompleteLost(link, culprit, running ? running->since : 0);
+  CompleteLost(link, interrupted);
 }
 
 void CompletionLoop::CompleteLost(const std::shared_ptr<Link>& link,
-                                  std::optional<uint32_t> culprit, MonoNs since) {
+                                  std::optional<Interrupted> interrupted) {
   const MonoNs now = clock_->Now();
   while (auto done = link->CollectLost(now)) {
-    if (culprit == done->index) {
-      done->result.start_ns = since;
-      culprit.reset();
+    if (interrupted && interrupted->slot == done->index) {
+      done->result.started = true;
+      done->result.suspect = interrupted->suspect;
+      done->result.start_ns = interrupted->since;
+      interrupted.reset();
     }
     Deliver(link, *std::move(done));
   }
@@ -243,7 +247,7 @@ bool CompletionLoop::HandleOrphans() {
     absl::MutexLock lock(&mu_);
     orphans.swap(orphans_);
   }
-  for (const auto& link : orphans) CompleteLost(link, std::nullopt, 0);
+  for (const auto& link : orphans) CompleteLost(link, std::nullopt);
   return !orphans.empty();
 }
 

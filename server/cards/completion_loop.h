@@ -61,8 +61,8 @@ class CompletionLoop {
   void Ready(std::shared_ptr<Link> link);
   // The process has ended because of 'why'. Returns when all its batches are
   // completed, so that one incarnation is over before the next begins.
-  // 'blame_batch': nothing but the running batch explains the end.
-  void Lost(std::shared_ptr<Link> link, const absl::Status& why, bool blame_batch);
+  // 'suspect': nothing but the running batch explains the end.
+  void Lost(std::shared_ptr<Link> link, const absl::Status& why, bool suspect);
   void ResidentLost(ExecutableId id, const absl::Status& why);
 
   const CardStats& stats() const { return stats_; }
@@ -72,7 +72,7 @@ class CompletionLoop {
     std::shared_ptr<Link> ready;
     std::shared_ptr<Link> lost;
     absl::Status why;
-    bool blame_batch = false;
+    bool suspect = false;
     absl::Notification* done = nullptr;
     std::optional<ExecutableId> resident_lost;
   };
@@ -88,10 +88,14 @@ class CompletionLoop {
 
   void Handle(Event& event);
   void Serve(std::shared_ptr<Link> link);
-  // 'culprit': the slot whose batch is to blame.
-  void Lose(const absl::Status& why, std::optional<uint32_t> culprit);
-  void CompleteLost(const std::shared_ptr<Link>& link, std::optional<uint32_t> culprit,
-                    MonoNs since);
+  // The batch that was being run when the process was lost.
+  struct Interrupted {
+    uint32_t slot = 0;
+    MonoNs since = 0;
+    bool suspect = false;  // it looks like the cause
+  };
+  void Lose(const absl::Status& why, std::optional<Interrupted> interrupted);
+  void CompleteLost(const std::shared_ptr<Link>& link, std::optional<Interrupted> interrupted);
   void Deliver(const std::shared_ptr<Link>& link, Link::Collected done);
   void SetBellLink(std::shared_ptr<Link> link);
   channel::Doorbell CurrentBell();

@@ -148,6 +148,7 @@ std::optional<std::string> ChildProcess::Reap(absl::Duration timeout) {
     return "ended (how is not known)";
   }
   reaped_ = true;
+  if (info.si_code != CLD_EXITED) end_signal_ = info.si_status;
   return Describe(info);
 }
 

@@ -47,6 +47,8 @@ class ChildProcess {
   int pidfd() const { return pidfd_.get(); }
   // SIGKILL. Never hits a stranger that got the same pid later.
   void Kill() const;
+  // After Reap: the signal that ended the process, 0 if it exited by itself.
+  int end_signal() const { return end_signal_; }
   // Waits for the end, kills what is left of the process group, reaps. Returns
   // for example "exited with code 3" or "killed by signal 9 (Killed)"; nullopt
   // if the process has not ended in time.
@@ -58,6 +60,7 @@ class ChildProcess {
   const pid_t pid_;
   const UniqueFd pidfd_;
   bool reaped_ = false;
+  int end_signal_ = 0;
 };
 
 }  // namespace belfry::cards

@@ -169,13 +169,13 @@ absl::Status Supervisor::RunIncarnation(absl::Duration* served) {
   if (absl::IsCancelled(why)) why = ShutDown();
 
   calls_.SetUnavailable(why);
-  const bool blame_batch = calls_.idle();
+  const bool suspect = calls_.idle() && !EndedFromOutside();
   calls_.FailAll(why);
   if (ready != 0) {
     *served = absl::Nanoseconds(clock_->Now() - ready);
     CardState expected = CardState::kReady;
     state_->compare_exchange_strong(expected, CardState::kRestarting);
-    loop_->Lost(now_->link, why, blame_batch);
+    loop_->Lost(now_->link, why, suspect);
   }
   now_.reset();
   absl::MutexLock lock(&mu_);

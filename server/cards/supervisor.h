@@ -119,6 +119,8 @@ class Supervisor {
   // Returns the next time to look.
   MonoNs CheckPatience(MonoNs now);
   absl::Status Reaped();
+  // After Reaped: the process was ended by a signal that nobody here sent.
+  bool EndedFromOutside() const;
 
   std::shared_ptr<ControlCall> MakeCall(channel::Op op, const Resident* resident) const;
   void DropResident(ExecutableId id, const absl::Status& why);

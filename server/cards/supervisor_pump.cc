@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -195,6 +196,14 @@ MonoNs Supervisor::CheckPatience(MonoNs now) {
     }
   }
   return wake;
+}
+
+bool Supervisor::EndedFromOutside() const {
+  // A process that was not condemned here and ends by one of these signals was
+  // ended by an operator, a service manager or the kernel's memory killer.
+  const int signal = now_->link->process().end_signal();
+  return now_->link->condemned().empty() &&
+         (signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP);
 }
 
 absl::Status Supervisor::Reaped() {
