@@ -55,9 +55,9 @@ Cache::~Cache() {
 }
 
 absl::Status Cache::Lock() {
-  if (!options_.keep_all) {
-    if (absl::Status s = files_.CreateDir(options_.dir); !s.ok()) return s;
-  }
+  // A folder that is only read may lie where nothing can be made; it must be there.
+  absl::Status made = files_.CreateDir(options_.dir);
+  if (!made.ok() && !options_.keep_all) return made;
   const std::string path = JoinPath(options_.dir, ".lock");
   const int mode = options_.keep_all ? O_RDONLY : O_RDWR | O_CREAT;
   lock_fd_ = open(path.c_str(), mode | O_CLOEXEC, 0644);

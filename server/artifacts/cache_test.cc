@@ -105,7 +105,9 @@ TEST_F(CacheTest, DamageIsFoundAtFirstUse) {
        [](auto& dir) { WriteText(dir + "/data/code.bin", std::string(99, 'p') + "q"); }, "sum"},
       {"cut short", [](auto& dir) { WriteText(dir + "/data/code.bin", "pp"); }, "2 bytes"},
       {"a file gone",
-       [](auto& dir) { FileSystem::RealUnsynced().RemoveTree(dir + "/data/code.bin").IgnoreError(); },
+       [](auto& dir) {
+         FileSystem::RealUnsynced().RemoveTree(dir + "/data/code.bin").IgnoreError();
+       },
        "not there"},
       {"a folder in its place",
        [](auto& dir) {
@@ -120,7 +122,9 @@ TEST_F(CacheTest, DamageIsFoundAtFirstUse) {
        },
        "not a plain file"},
       {"the manifest gone",
-       [](auto& dir) { FileSystem::RealUnsynced().RemoveTree(dir + "/manifest.json").IgnoreError(); },
+       [](auto& dir) {
+         FileSystem::RealUnsynced().RemoveTree(dir + "/manifest.json").IgnoreError();
+       },
        "manifest.json is not there"},
       {"the manifest changed",
        [](auto& dir) { WriteText(dir + "/manifest.json", ReadText(dir + "/manifest.json") + " "); },
@@ -218,6 +222,13 @@ TEST_F(CacheTest, KeepAllNeverRemoves) {
   { Add(*Open(), "a").status().IgnoreError(); }
   auto cache = Open(1, /*keep_all=*/true);
   EXPECT_EQ(cache->GetTotals().artifacts, 1u);
+}
+
+TEST_F(CacheTest, KeepAllStartsWithNothing) {
+  auto cache = Cache::Open({.dir = folder_ / "new/artifacts", .keep_all = true},
+                           FileSystem::RealUnsynced(), nullptr);
+  ASSERT_TRUE(cache.ok()) << cache.status();
+  EXPECT_TRUE(absl::IsNotFound((*cache)->Find(std::string(64, 'a')).status()));
 }
 
 TEST_F(CacheTest, RemovedByHandIsNotFound) {

@@ -225,10 +225,9 @@ absl::StatusOr<Landing> StoreImpl::GetCached(const CompileRequest& request,
           return Landing{*std::move(found), true};
         },
         progress, cancelled);
-    if (landing.ok() || !(absl::IsNotFound(landing.status()) || absl::IsDataLoss(landing.status()))) {
-      return landing;
-    }
-    damage = landing.status();
+    const absl::Status& why = landing.status();
+    if (landing.ok() || !(absl::IsNotFound(why) || absl::IsDataLoss(why))) return landing;
+    damage = why;
   }
   if (!damage.ok()) return damage;
   return absl::NotFoundError(absl::StrCat(

@@ -22,8 +22,9 @@ namespace belfry {
 // Restart applies what a power failure may do: for each file whose bytes were
 // never synced through this object, and for each name made, moved or removed
 // since its folder was last synced, a seeded coin decides whether the change
-// reached the disk (a kept rename of a folder does not keep what is in it). Files written by others (a child process) count as never
-// synced. Nothing is really synced, so that tests are quick. Thread-safe.
+// reached the disk (a kept rename of a folder does not keep what is in it).
+// Files written by others (a child process) count as never synced. Nothing is
+// really synced, so that tests are quick. Thread-safe.
 class FaultFileSystem final : public FileSystem {
  public:
   // What the coin does at Restart.
