@@ -49,7 +49,7 @@ Signature EchoSignature() {
   Signature s;
   s.inputs.push_back({.name = "input", .dtype = DataType::kInvalid, .dims = {}});
   s.outputs.push_back({.name = "output", .dtype = DataType::kInvalid, .dims = {}});
-  s.unbatched_reason = "echo takes tensors of any type and shape";
+  s.batchable = true;  // along the first axis; BYTES and scalars go alone
   s.any_tensor = true;
   return s;
 }

@@ -57,7 +57,8 @@ struct Signature {
   // rows, requests are padded up to it. 0 otherwise.
   int64_t fixed_batch = 0;
 
-  // The built-in echo: any dtype, any shape, one input, same output.
+  // The built-in echo: any dtype, any shape, one input, same output. Requests
+  // are joined along axis 0 where the other dimensions are equal.
   bool any_tensor = false;
 };
 

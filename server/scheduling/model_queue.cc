@@ -163,7 +163,7 @@ Part ModelQueue::Cut(Entry* entry, int64_t rows, MonoNs now) {
 
 int64_t ModelQueue::RowsToTake(const Group& group, const Entry& head, RoomFn room) const {
   // What may not be cut is run whole: its size was checked when it came.
-  if (group.alone && !options_.signature.batchable) return head.rows();
+  if (!options_.signature.batchable || !head.job->binding.joinable) return head.rows();
   const int64_t waiting = group.alone ? head.rows() : group.rows;
   return ChooseRows(waiting, room(*head.job), options_.limits);
 }

@@ -56,6 +56,10 @@ class QueuePlanner {
     // Rows that see each other are neither joined nor padded nor cut.
     if (!signature_.batchable) return;
     if (config_.batching) out_.limits.delay = ToMonoNs(config_.batch_delay);
+    if (signature_.any_tensor) {
+      out_.limits.max_rows = config_.max_batch > 0 ? config_.max_batch : kDefaultMaxBatch;
+      return;
+    }
     if (signature_.batch_symbol.empty()) return PlanFixed();
     const SymbolRange range = RangeOf(signature_.batch_symbol);
     PlanBatchBuckets(range);

@@ -148,10 +148,11 @@ TEST(QueuePlanTest, TheRestIsTakenOver) {
   EXPECT_EQ(Plan({}, s).default_deadline, kNever);
 }
 
-TEST(QueuePlanTest, EchoIsServedRequestByRequest) {
+TEST(QueuePlanTest, EchoIsBatchedAtAnySize) {
   const auto queue = Plan({}, EchoSignature());
-  EXPECT_FALSE(queue.join);
-  EXPECT_TRUE(queue.signature.any_tensor);
+  EXPECT_TRUE(queue.join);
+  EXPECT_EQ(queue.limits.max_rows, kDefaultMaxBatch);
+  EXPECT_EQ(queue.limits.exact_executed, 0);
 }
 
 TEST(DeterministicSizeTest, AnyReportGivesASizeOrZero) {

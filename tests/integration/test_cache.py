@@ -43,13 +43,13 @@ def test_the_second_start_compiles_nothing(folder: Path, tmp_path: Path) -> None
         server.wait_ready("m")
         first = ask(server)
         assert compiles(server) == 1, "two cards, one compile"
-        assert not server.show("m")["versions"][0]["cache_hit"]
+        assert not server.artifact("m")["cache_hit"]
     assert len(manifests(data)) == 1
     with start_server(data, model_dir=folder) as server:
         server.wait_ready("m")
         assert compiles(server) == 0
         assert server.scrape().value("belfry_cache_hits_total") == 1
-        assert server.show("m")["versions"][0]["cache_hit"]
+        assert server.artifact("m")["cache_hit"]
         np.testing.assert_array_equal(ask(server), first)
     models.keep_artifacts(data)
 
@@ -57,7 +57,7 @@ def test_the_second_start_compiles_nothing(folder: Path, tmp_path: Path) -> None
 def test_killed_in_the_middle_of_a_compile_and_started_again(folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with start_server(data, model_dir=folder, cards="cpu:1") as server:
-        wait_until("compiling", lambda: server.show("m")["versions"][0]["state"] == "COMPILING")
+        wait_until("compiling", lambda: server.version("m")["state"] == "COMPILING")
         children = descendants(server.pid)
         os.kill(server.pid, signal.SIGKILL)
         server.process.wait()
@@ -83,7 +83,7 @@ def test_a_damaged_artifact_is_found_and_made_again(serve: object, folder: Path,
     with serve(data_dir=data, model_dir=folder, cards="cpu:1") as server:  # type: ignore[operator]
         server.wait_ready("m")
         good = ask(server)
-        key = server.show("m")["versions"][0]["key"]
+        key = server.artifact("m")["key"]
     artifact = data / "artifacts" / key
     victim = max((p for p in artifact.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
     content = bytearray(victim.read_bytes())
@@ -116,8 +116,8 @@ def test_an_artifact_made_on_a_build_host_serves_without_python(folder: Path, tm
 
 def test_artifacts_only_names_what_is_missing(folder: Path, tmp_path: Path) -> None:
     with start_server(tmp_path / "data", "--artifacts-only", model_dir=folder, cards="cpu:1") as server:
-        wait_until("FAILED", lambda: server.show("m")["versions"][0]["state"] == "FAILED")
-        reason = server.show("m")["versions"][0]["reason"]
+        wait_until("FAILED", lambda: server.version("m")["state"] == "FAILED")
+        reason = server.version("m")["reason"]
         assert "model_sha256" in reason, reason
 
 
@@ -128,7 +128,7 @@ def test_explain_cache_miss_names_the_field_that_differs(serve: object, folder: 
     shutil.copytree(folder, other)
     (other / "m" / "1" / "model.yaml").write_text("rtol: 0.01\n")
     with serve("--artifacts-only", model_dir=other, cards="cpu:1") as server:  # type: ignore[operator]
-        wait_until("FAILED", lambda: server.show("m")["versions"][0]["state"] == "FAILED")
+        wait_until("FAILED", lambda: server.version("m")["state"] == "FAILED")
         said = server.cli("show", "m", "--explain-cache-miss").stdout
         assert "rtol" in said, said
 

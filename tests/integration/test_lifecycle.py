@@ -109,8 +109,8 @@ def test_a_failed_compile_tells_the_compilers_words_and_is_not_tried_again(serve
     (folder / "broken" / "1" / "model.pt2").write_bytes(b"PK\x03\x04 nothing")
     with serve(model_dir=folder, cards="cpu:1") as server:  # type: ignore[operator]
         server.wait_ready("echo")
-        wait_until("FAILED", lambda: server.show("broken")["versions"][0]["state"] == "FAILED", 120)
-        reason = server.show("broken")["versions"][0]["reason"]
+        wait_until("FAILED", lambda: server.version("broken")["state"] == "FAILED", 120)
+        reason = server.version("broken")["reason"]
         assert "pt2" in reason or "archive" in reason or "zip" in reason, reason
         misses = server.scrape().value("belfry_compiles_total", result="failed")
         time.sleep(0.5)  # long enough for a retry loop to show itself
@@ -204,8 +204,8 @@ def test_a_bad_model_yaml_names_its_faults(serve: object, two_versions: Path, tm
     (folder / "m" / "1" / "model.yaml").write_text("max_batsch: 4\nmax_queue: -1\n")
     with serve(model_dir=folder, cards="cpu:1") as server:  # type: ignore[operator]
         server.wait_ready("echo")
-        wait_until("FAILED", lambda: server.show("m")["versions"][0]["state"] == "FAILED")
-        reason = server.show("m")["versions"][0]["reason"]
+        wait_until("FAILED", lambda: server.version("m")["state"] == "FAILED")
+        reason = server.version("m")["reason"]
         assert "max_batsch" in reason
         assert "max_batch" in reason.replace("max_batsch", "")
         assert "max_queue" in reason

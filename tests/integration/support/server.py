@@ -83,10 +83,17 @@ class Server:
         return json.loads(self.cli(*words, "--json").stdout)
 
     def cards(self) -> list[dict[str, Any]]:
-        return self.cli_json("cards")["cards"]
+        return self.cli_json("cards")
 
-    def show(self, model: str, version: str = "") -> dict[str, Any]:
-        return self.cli_json("show", model, *([version] if version else []))
+    def version(self, model: str, version: str = "") -> dict[str, Any]:
+        """What `belfry show` tells of a version: its summary's fields, and the rest under 'detail'."""
+        details = self.cli_json("show", model, *([version] if version else []))
+        return {**details[-1]["summary"], "detail": details[-1]}
+
+    def artifact(self, model: str, version: str = "") -> dict[str, Any]:
+        """The one compiled artifact of a version on one kind of card."""
+        (artifact,) = self.version(model, version)["detail"]["artifacts"]
+        return artifact
 
     def is_ready(self, model: str, version: str = "") -> bool:
         with self.client() as client:
@@ -100,7 +107,7 @@ class Server:
     def _ready_or_raise(self, model: str) -> bool:
         if self.is_ready(model):
             return True
-        for version in self.cli_json("models")["models"]:
+        for version in self.cli_json("models"):
             if version["name"] == model and version["state"] == "FAILED":
                 raise AssertionError(f"{model} FAILED: {version}\n{self.log()[-3000:]}")
         return False
