@@ -171,7 +171,7 @@ void CopyOut(const uint8_t* tensor, const Box& box, DataType dtype, uint8_t* out
 }
 
 template <std::endian kHost>
-bool CopyOutBytes(const uint8_t* tensor, size_t size, int64_t elements, uint8_t* out) {
+bool CopyOutElements(const uint8_t* tensor, size_t size, int64_t elements, uint8_t* out) {
   size_t at = 0;
   int64_t count = 0;
   for (; at < size; ++count) {
@@ -185,6 +185,14 @@ bool CopyOutBytes(const uint8_t* tensor, size_t size, int64_t elements, uint8_t*
     at += length;
   }
   return count == elements;
+}
+
+template <std::endian kHost>
+bool CopyOutBytes(const uint8_t* tensor, size_t size, int64_t elements, uint8_t* out) {
+  if (CopyOutElements<kHost>(tensor, size, elements, out)) return true;
+  // 'out' is fresh memory: what the process had there before must not leave it.
+  if (size > 0) std::memset(out, 0, size);
+  return false;
 }
 
 template void CopyIn<std::endian::little>(const Payload&, std::span<const int64_t>, int, int64_t,

@@ -39,7 +39,8 @@ void CopyOut(const uint8_t* tensor, const Box& box, DataType dtype, uint8_t* out
              std::span<const int64_t> out_shape, int axis, int64_t first_row);
 
 // BYTES, whole tensor of 'size' serialized bytes. Returns false if the
-// elements do not add up to 'size' or are not 'elements' many.
+// elements do not add up to 'size' or are not 'elements' many; 'out' is all
+// zeroes then, and the answer must not be sent.
 bool CopyOutBytes(const uint8_t* tensor, size_t size, int64_t elements, uint8_t* out);
 
 // Fills every element of the tensor that lies outside the box with 'value'

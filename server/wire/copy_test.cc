@@ -266,8 +266,14 @@ TEST(CopyTest, BytesFromACardAreChecked) {
   auto copies = [](const std::string& bytes, int64_t elements) {
     // Exact sizes on the heap, so that a sanitizer sees every step beyond.
     const Pieces pieces(bytes);
-    std::vector<uint8_t> out(bytes.size());
-    return CopyOutBytes(pieces.segments()[0].data, bytes.size(), elements, out.data());
+    std::vector<uint8_t> out(bytes.size(), 'x');
+    const bool ok =
+        CopyOutBytes(pieces.segments()[0].data, bytes.size(), elements, out.data());
+    // Never a byte of what was there before.
+    if (!ok) {
+      EXPECT_EQ(out, std::vector<uint8_t>(bytes.size(), 0));
+    }
+    return ok;
   };
   const std::string good = Elements({"ab", "c"});
   EXPECT_TRUE(copies(good, 2));

@@ -74,8 +74,8 @@ struct Binding {
   // values, for 'echo' dtype, rank and trailing dimensions.
   std::string shape_key;
   // False: must be executed alone even if the model batches: echo with BYTES or
-  // a scalar (rows is 1 then), an input that has no batch axis or a size that
-  // only the compiled code can check.
+  // a scalar (rows is 1 then), an input that is BYTES, has no batch axis, or has
+  // a size that only the compiled code can check.
   bool joinable = true;
 };
 

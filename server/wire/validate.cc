@@ -245,9 +245,11 @@ class Checker {
     return binding;
   }
 
+  // BYTES elements have no fixed place, so rows of them are not joined.
   bool EveryInputHasRows() const {
-    return std::all_of(signature_.inputs.begin(), signature_.inputs.end(),
-                       [](const TensorSpec& s) { return s.batch_axis >= 0; });
+    return std::all_of(
+        signature_.inputs.begin(), signature_.inputs.end(),
+        [](const TensorSpec& s) { return s.batch_axis >= 0 && s.dtype != DataType::kBytes; });
   }
 
   const Signature& signature_;

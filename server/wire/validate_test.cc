@@ -272,6 +272,15 @@ TEST_F(ValidateTest, AnInputWithoutRowsOfItsOwnIsNotJoined) {
   EXPECT_FALSE(binding->joinable);
 }
 
+TEST_F(ValidateTest, BytesAreNotJoined) {
+  Signature s = Recurrent();
+  s.inputs = {Spec("text", DataType::kBytes, {Symbol("batch")}, 0)};
+  Add("text", DataType::kBytes, {2}, 8);
+  const auto binding = Run(s);
+  ASSERT_TRUE(binding.ok()) << binding.status();
+  EXPECT_FALSE(binding->joinable);
+}
+
 TEST_F(ValidateTest, DifferentSymbolValuesHaveDifferentKeys) {
   Signature s = Encoder();
   s.symbols["width"] = {1, 100};
