@@ -62,7 +62,8 @@ class FakeStore : public artifacts::ArtifactStore {
       on_get;
   // Changes the manifest that is given.
   std::function<void(const artifacts::CompileRequest&, Manifest&)> on_manifest;
-  std::string artifact_dir = "/artifact";
+  // The artifact's folder.
+  std::function<std::string(const artifacts::CompileRequest&)> dir_of;
   std::atomic<bool> cached{false};
   std::atomic<int> gets{0};
   std::atomic<int> pins{0};  // artifacts that are held
@@ -85,7 +86,7 @@ class FakeStore : public artifacts::ArtifactStore {
     if (!sha256.ok()) return sha256.status();
     manifest.key_fields["model_sha256"] = *sha256;
     if (on_manifest) on_manifest(request, manifest);
-    return std::make_shared<FakeArtifact>(artifact_dir, std::move(manifest), cached.load(), &pins);
+    return std::make_shared<FakeArtifact>(dir_of ? dir_of(request) : "/artifact", std::move(manifest), cached.load(), &pins);
   }
   absl::StatusOr<std::string> ExplainMiss(const artifacts::CompileRequest& request) override {
     return "torch: 2.12.0, now 2.13.0";
