@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
 
 # Environment variables that would change what Inductor and the C++ compiler make: the key does not know them.
-_FOREIGN_PREFIXES = ("TORCHINDUCTOR_", "AOT_INDUCTOR_", "AOTINDUCTOR_", "AOTI_", "TORCH_COMPILE_", "TORCHDYNAMO_")
+_FOREIGN_PREFIXES = (
+    "TORCHINDUCTOR_",
+    "AOT_INDUCTOR_",
+    "AOTINDUCTOR_",
+    "AOTI_",
+    "TORCH_COMPILE_",
+    "TORCHDYNAMO_",
+    "ONEDNN_",
+    "DNNL_",
+)
 _FOREIGN_VARIABLES = ("ATEN_CPU_CAPABILITY", "CXX", "CC", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -158,3 +167,5 @@ def _isolate(work: Path, threads: int) -> None:
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(work / "cache")
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     os.environ["OMP_NUM_THREADS"] = str(threads)
+    # Threads that wait must not spin: cards may be serving on the same processors.
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"

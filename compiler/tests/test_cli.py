@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,14 +41,15 @@ def test_describe_is_quick_and_does_not_import_torch() -> None:
     assert (
         subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(_COMPILER)}).returncode == 0
     )
-    fastest = min(_seconds("describe") for _ in range(5))
-    assert fastest < 0.3
+    # Seconds of a processor, not of the clock: other work on the machine does not count.
+    assert min(_processor_seconds("describe") for _ in range(3)) < 0.3
 
 
-def _seconds(*arguments: str) -> float:
-    begin = time.monotonic()
+def _processor_seconds(*arguments: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     run(*arguments)
-    return time.monotonic() - begin
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_compile_with_a_given_key(exported: Callable[[str], Path], tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ class Isa:
     march: str  # "" leaves the compiler's default
     flags: tuple[str, ...]
     definitions: tuple[str, ...]
+    onednn: str = ""  # how oneDNN calls it; it packs weights for what it believes to run on
 
 
 _X86_AVX2 = ("-mavx2", "-mfma", "-mf16c")
@@ -24,9 +25,9 @@ _ZVECTOR = ("CPU_CAPABILITY_ZVECTOR", "CPU_CAPABILITY=ZVECTOR", "HAVE_ZVECTOR_CP
 
 _ISAS: dict[str, dict[str, Isa]] = {
     "x86_64": {
-        "avx512": Isa("avx512", "x86-64-v4", _X86_AVX512, ("CPU_CAPABILITY_AVX512",)),
-        "avx2": Isa("avx2", "x86-64-v3", _X86_AVX2, ("CPU_CAPABILITY_AVX2",)),
-        "default": Isa("default", "x86-64", (), ()),
+        "avx512": Isa("avx512", "x86-64-v4", _X86_AVX512, ("CPU_CAPABILITY_AVX512",), "AVX512_CORE"),
+        "avx2": Isa("avx2", "x86-64-v3", _X86_AVX2, ("CPU_CAPABILITY_AVX2",), "AVX2"),
+        "default": Isa("default", "x86-64", (), (), "SSE41"),
     },
     "s390x": {
         "zvector": Isa("zvector", "z14", ("-mvx", "-mzvector"), _ZVECTOR),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,6 +48,8 @@ class CpuTarget:
         if not host.torch_version().startswith(internals.KNOWN_TORCH):
             known = ", ".join(internals.KNOWN_TORCH)
             raise CompilerError("internal", f"torch {host.torch_version()} is installed, expected one of {known}")
+        if self._isa.onednn:
+            os.environ["ONEDNN_MAX_CPU_ISA"] = self._isa.onednn
         self._work = work
         self._build = Build(self._isa, torch_dir, work / "build", self._tools, self._jobs)
         self._build.begin()
