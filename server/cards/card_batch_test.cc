@@ -235,7 +235,8 @@ TEST_F(CardBatchTest, StoppedProcessIsCaughtByTheWatchdog) {
 TEST_F(CardBatchTest, HangingModelIsCaughtAndOthersAreNotBlamed) {
   StartReady();
   Touch("once");
-  ASSERT_TRUE(card().Load(Artifact(1, "hang", {{"run", "spin"}, {"once_file", Path("once")}})).ok());
+  const nlohmann::json rules = {{"run", "spin"}, {"once_file", Path("once")}};
+  ASSERT_TRUE(card().Load(Artifact(1, "hang", rules)).ok());
   Ticket hangs, waits;
   Submit(card(), AwaitSlot(card()), &hangs, 1, 1, 0, /*watchdog=*/200'000'000);
   Submit(card(), AwaitSlot(card()), &waits, 1, 1, 0, /*watchdog=*/1);

@@ -1,5 +1,5 @@
 #include <errno.h>
-#include <fcntl.h>
+#include <fcntl.h>  // O_CLOEXEC
 #include <poll.h>
 #include <unistd.h>
 

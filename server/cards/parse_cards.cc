@@ -38,7 +38,9 @@ absl::StatusOr<std::vector<CardGroup>> ParseCards(std::string_view text) {
     const std::string_view element = StdView(absl::StripAsciiWhitespace(piece));
     const size_t colon = element.find(':');
     const std::string_view driver = element.substr(0, colon);
-    if (!IsDriverName(driver)) return Bad(element, "the driver's name is missing or malformed");
+    if (!IsDriverName(driver)) {
+      return Bad(element, "the driver's name is missing or malformed");
+    }
     int count = 1;
     if (colon != std::string_view::npos) {
       const std::string_view digits = element.substr(colon + 1);
@@ -46,7 +48,9 @@ absl::StatusOr<std::vector<CardGroup>> ParseCards(std::string_view text) {
       for (const char c : digits) {
         if (!absl::ascii_isdigit(c)) return Bad(element, "the count is not a number");
       }
-      if (!absl::SimpleAtoi(AbslView(digits), &count)) return Bad(element, "the count is not a number");
+      if (!absl::SimpleAtoi(AbslView(digits), &count)) {
+        return Bad(element, "the count is not a number");
+      }
     }
     if (count < 1 || count > kMaxCards) {
       return Bad(element, absl::StrCat("the count is not in 1 .. ", kMaxCards));

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "server/base/clock.h"
 #include "server/cards/cores.h"
 #include "server/cards/process_card.h"

@@ -1,10 +1,10 @@
 #include "server/cards/process_card.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/match.h"
-#include "server/base/text.h"
+#include "absl/strings/str_cat.h"
 
 namespace belfry::cards {
 namespace {

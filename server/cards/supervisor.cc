@@ -1,7 +1,6 @@
 #include "server/cards/supervisor.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -143,10 +142,9 @@ void Supervisor::Run() {
   NoteStarted();
 }
 
-bool Supervisor::BackOff(absl::Duration delay) {
+void Supervisor::BackOff(absl::Duration delay) {
   const MonoNs until = After(clock_->Now(), delay);
   while (!stopping() && clock_->Now() < until) PollOnce(until);
-  return !stopping();
 }
 
 absl::Status Supervisor::RunIncarnation(absl::Duration* served) {

@@ -127,8 +127,8 @@ class Supervisor {
   void Wake() const;
   bool stopping() const;
   MonoNs stop_deadline() const;
-  // False if a stop was asked for meanwhile.
-  bool BackOff(absl::Duration delay);
+  // Ends early if a stop is asked for.
+  void BackOff(absl::Duration delay);
   void NoteFailure(const absl::Status& why);
   void NoteStarted();
 

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "server/base/text.h"
 #include "server/cards/supervisor.h"
 #include "server/telemetry/log.h"
