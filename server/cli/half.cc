@@ -10,6 +10,7 @@ uint16_t ToFp16(float value) {
   const auto sign = static_cast<uint16_t>(std::signbit(value) ? 0x8000 : 0);
   const float size = std::fabs(value);
   if (std::isnan(value)) return sign | 0x7E00;
+  if (size == 0) return sign;  // has no exponent to go by
   if (size >= 65520.0f) return sign | 0x7C00;  // rounds to more than the largest
   int exponent = 0;
   std::frexp(size, &exponent);
@@ -19,7 +20,7 @@ uint16_t ToFp16(float value) {
   const auto steps = static_cast<uint32_t>(std::nearbyint(std::ldexp(size, -ulp)));
   if (ulp == -24) return static_cast<uint16_t>(sign | steps);
   // steps is in [1024, 2048]; the carry into the exponent is right as it is.
-  return static_cast<uint16_t>(sign | (static_cast<uint32_t>(ulp + 24) << 10) + steps);
+  return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(ulp + 24) << 10) + steps));
 }
 
 float FromFp16(uint16_t bits) {

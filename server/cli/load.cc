@@ -138,14 +138,16 @@ class Load final : public Verb {
     if (stage == *told && absl::Now() - *told_at < kRemind) return;
     *told = stage;
     *told_at = absl::Now();
-    const std::string text = ProgressText(progress);
     Progress(absl::StrCat(version.name(), "/", version.version(), "  ", StateName(version.state()),
-                          text.empty() ? "" : "  ", text));
+                          progress.stage().empty() ? "" : "  ", progress.stage(), "  ",
+                          Seconds(absl::ToDoubleSeconds(*told_at - begin_)), " so far"));
   }
 
   std::string name_, version_;
   bool wait_ = true;
   bool no_wait_ = false;
+  // Our own clock: a stage that has nothing to say does not tell its time.
+  const absl::Time begin_ = absl::Now();
 };
 
 }  // namespace

@@ -43,6 +43,7 @@ std::string Table::ToString() const {
       const bool last = i + 1 == line.size();
       absl::StrAppend(&out, i > 0 ? "  " : "", right ? gap : "", line[i], right || last ? "" : gap);
     }
+    out.erase(out.find_last_not_of(' ') + 1);
     out += '\n';
   }
   return out;

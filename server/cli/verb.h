@@ -56,7 +56,7 @@ class Verb {
 absl::StatusOr<int64_t> ParseVersion(const std::string& text);
 
 void Print(const std::string& text);          // stdout, as it is
-void PrintJson(const nlohmann::ordered_json& json);  // stdout, indented, and a newline
+void PrintJson(const nlohmann::ordered_json& json);  // stdout, a key a line
 void Progress(const std::string& line);       // stderr, a line
 
 // Whole files; errors are LocalError.

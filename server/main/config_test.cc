@@ -94,8 +94,8 @@ TEST_F(ConfigTest, ReadsEveryKindOfValue) {
 }
 
 TEST_F(ConfigTest, NamesTheNearestFlag) {
-  EXPECT_THAT(Fault({"--data-dir", "/d", "--card", "cpu:2"}), HasSubstr("did you mean cards"));
-  EXPECT_THAT(Fault({"--dta-dir=/d"}), HasSubstr("did you mean data-dir"));
+  EXPECT_THAT(Fault({"--data-dir", "/d", "--card", "cpu:2"}), ::testing::EndsWith("did you mean --cards"));
+  EXPECT_THAT(Fault({"--dta-dir=/d"}), HasSubstr("did you mean --data-dir"));
   files_["f.yaml"] = "data-dir: /d\nmax-mesage-mb: 3\n";
   EXPECT_THAT(Fault({"--config", "f.yaml"}),
               AllOf(HasSubstr("f.yaml:2"), HasSubstr("did you mean max-message-mb")));

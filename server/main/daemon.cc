@@ -31,11 +31,15 @@ std::string CardBinary(const Config& config) {
   return config.card_binary.empty() ? DefaultCardBinary() : config.card_binary;
 }
 
-// HTTP wants TCP.
-absl::Status CheckMetricsAddress(const std::string& text) {
-  const auto address = rpc::ParseListenAddress(text);
-  if (!address.ok()) return InFlag("metrics-listen", address.status());
-  if (address->is_unix()) {
+// Before anything is started: a wrong flag must not cost a card's start.
+absl::Status CheckAddresses(const Config& config) {
+  for (const auto& [flag, text] : {std::pair("listen", config.listen),
+                                   std::pair("admin-listen", config.admin_listen),
+                                   std::pair("metrics-listen", config.metrics_listen)}) {
+    const auto address = rpc::ParseListenAddress(text);
+    if (!address.ok()) return InFlag(flag, address.status());
+  }
+  if (rpc::ParseListenAddress(config.metrics_listen)->is_unix()) {
     return absl::InvalidArgumentError("--metrics-listen: got a Unix socket, expected HOST:PORT");
   }
   return absl::OkStatus();
@@ -64,7 +68,7 @@ telemetry::CardSample Sample(const cards::CardInfo& info) {
 }  // namespace
 
 absl::Status Daemon::Start(std::function<void()> request_exit) {
-  if (auto status = CheckMetricsAddress(config_.metrics_listen); !status.ok()) return status;
+  if (auto status = CheckAddresses(config_); !status.ok()) return status;
   auto run_files = RunFiles::Open(config_.data_dir);
   if (!run_files.ok()) return InFlag("data-dir", run_files.status());
   run_files_ = *std::move(run_files);
@@ -103,12 +107,25 @@ absl::Status Daemon::StartCards() {
   options.pin = config_.pin;
   options.arena_bytes = static_cast<size_t>(config_.arena_mb * kMiB);
   options.memory_bytes = static_cast<uint64_t>(config_.card_memory_mb * kMiB);
+  const std::vector<cards::CardGroup> groups_started = options.groups;
   dispatcher_ = std::make_unique<scheduling::Dispatcher>();
   auto pool = cards::CardPool::Start(std::move(options), dispatcher_.get());
   if (!pool.ok()) return pool.status();
   absl::MutexLock lock(&cards_mutex_);
   cards_ = *std::move(pool);
   dispatcher_->SetCards(cards_->cards());
+  return DescribeDrivers(groups_started);
+}
+
+// While the card processes start: a driver that is not there is a wrong flag,
+// not a card that fails for ever.
+absl::Status Daemon::DescribeDrivers(const std::vector<cards::CardGroup>& groups) {
+  for (const cards::CardGroup& group : groups) {
+    if (drivers_.contains(group.driver)) continue;
+    auto description = cards::DescribeDriver(CardBinary(config_), group.driver);
+    if (!description.ok()) return InFlag("cards", description.status());
+    drivers_[group.driver] = *std::move(description);
+  }
   return absl::OkStatus();
 }
 
@@ -121,9 +138,7 @@ absl::Status Daemon::StartServing() {
   options.policy = config_.version_policy == "all" ? serving::VersionPolicy::kAll
                                                    : serving::VersionPolicy::kLatest;
   options.drain_timeout = config_.drain_timeout;
-  options.describe_driver = [binary = CardBinary(config_)](const std::string& driver) {
-    return cards::DescribeDriver(binary, driver);
-  };
+  options.describe_driver = [this](const std::string& driver) { return drivers_.at(driver); };
   manager_ = std::make_unique<serving::Manager>(std::move(options), catalog_.get(),
                                                 dispatcher_.get(), cards_.get(), store_.get(),
                                                 metrics_.get());
@@ -150,10 +165,8 @@ void Daemon::PublishMetrics() {
 }
 
 absl::Status Daemon::StartListeners(std::function<void()> request_exit) {
-  const auto listen = rpc::ParseListenAddress(config_.listen);
-  if (!listen.ok()) return InFlag("listen", listen.status());
+  const auto listen = rpc::ParseListenAddress(config_.listen);  // checked by Start
   const auto admin = rpc::ParseListenAddress(config_.admin_listen);
-  if (!admin.ok()) return InFlag("admin-listen", admin.status());
   WarnIfOpen(*listen, "inference");
   WarnIfOpen(*admin, "admin");
 
@@ -216,6 +229,7 @@ void Daemon::Close() {
     metrics_->SetVersionSource(nullptr);
   }
   server_.reset();
+  if (run_files_ != nullptr) run_files_->RemoveAddresses();
   // No batch runs on a card that has stopped, so nobody calls the manager after
   // this.
   if (cards_ != nullptr) cards_->Stop(kCardGrace);
@@ -228,6 +242,10 @@ void Daemon::Close() {
     cards = std::move(cards_);
   }
   cards.reset();
+  // Kills a compile that still runs.
+  store_.reset();
+  metrics_.reset();
+  run_files_.reset();
 }
 
 void Daemon::KillCards() {

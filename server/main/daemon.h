@@ -3,7 +3,10 @@
 #define BELFRY_SERVER_MAIN_DAEMON_H_
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -47,6 +50,7 @@ class Daemon {
  private:
   absl::Status OpenStore();
   absl::Status StartCards();
+  absl::Status DescribeDrivers(const std::vector<cards::CardGroup>& groups);
   absl::Status StartServing();
   absl::Status StartListeners(std::function<void()> request_exit);
   void PublishMetrics();
@@ -64,6 +68,8 @@ class Daemon {
   std::unique_ptr<scheduling::Dispatcher> dispatcher_;
   absl::Mutex cards_mutex_;  // for KillCards
   std::unique_ptr<cards::CardPool> cards_;
+  // What each driver in --cards says of itself.
+  std::map<std::string, std::map<std::string, std::string>> drivers_;
   std::unique_ptr<serving::Catalog> catalog_;
   std::unique_ptr<serving::Manager> manager_;
   std::unique_ptr<rpc::Readiness> readiness_;

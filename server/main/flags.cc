@@ -170,7 +170,8 @@ std::string FlagSet::Unknown(std::string_view what, std::string_view name) const
   for (const Flag& flag : flags_) names.push_back(flag.name);
   const std::string nearest = NearestName(name, names);
   return absl::StrCat("there is no ", AbslView(what), AbslView(name),
-                      nearest.empty() ? "" : "; did you mean ", nearest);
+                      nearest.empty() ? "" : "; did you mean ",
+                      !nearest.empty() && what.ends_with("--") ? "--" : "", nearest);
 }
 
 absl::StatusOr<FlagLayer> FlagSet::ReadArgs(const std::vector<std::string>& args,
@@ -196,6 +197,10 @@ absl::StatusOr<FlagLayer> FlagSet::ReadArgs(const std::vector<std::string>& args
     const Flag* flag = Find(name);
     if (flag == nullptr) {
       faults.push_back(Unknown("flag --", name));
+      // What follows is most likely its value, not a fault of its own.
+      const bool value_follows = equals == std::string_view::npos && i + 1 < args.size() &&
+                                 !std::string_view(args[i + 1]).starts_with("--");
+      if (value_follows) ++i;
     } else if (equals != std::string_view::npos) {
       layer[name].emplace_back(text.substr(equals + 1));
     } else if (flag->value.placeholder.empty()) {

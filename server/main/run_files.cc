@@ -57,8 +57,12 @@ absl::StatusOr<std::unique_ptr<RunFiles>> RunFiles::Open(const std::string& data
 }
 
 RunFiles::~RunFiles() {
-  FileSystem::Real().RemoveTree(JoinPath(dir_, "addresses.json")).IgnoreError();
+  RemoveAddresses();
   close(lock_);
+}
+
+void RunFiles::RemoveAddresses() {
+  FileSystem::Real().RemoveTree(JoinPath(dir_, "addresses.json")).IgnoreError();
 }
 
 absl::Status RunFiles::WriteAddresses(const Addresses& addresses) {

@@ -25,6 +25,8 @@ class RunFiles {
   // {"inference": "127.0.0.1:8001", "admin": …, "metrics": …, "pid": 1}; a
   // reader sees all of it or nothing.
   absl::Status WriteAddresses(const Addresses& addresses);
+  // Nobody listens there any more.
+  void RemoveAddresses();
 
  private:
   RunFiles(std::string dir, int lock) : dir_(std::move(dir)), lock_(lock) {}

@@ -14,6 +14,7 @@
 #include "server/base/text.h"
 #include "server/rpc/admin_inference_service.h"
 #include "server/rpc/admin_service.h"
+#include "server/rpc/grpc_log.h"
 #include "server/rpc/health.h"
 #include "server/rpc/infer_frontend.h"
 
@@ -52,6 +53,7 @@ void SetCommonArguments(grpc::ServerBuilder* builder) {
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(grpc::ServerBuilder* builder,
                                                      ListenAddress* address) {
   if (auto status = CheckUnixSocketFree(*address); !status.ok()) return status;
+  const QuietGrpcLog quiet;
   int port = 0;
   builder->AddListeningPort(address->ToString(), grpc::InsecureServerCredentials(), &port);
   std::unique_ptr<grpc::Server> server = builder->BuildAndStart();
