@@ -16,6 +16,8 @@ using channel::TensorDesc;
 using wire::Shape;
 
 constexpr int64_t kHuge = INT64_MAX / 4;
+// No protobuf message of 2 GiB can be read; some room for names and shapes.
+constexpr int64_t kMaxAnswerBytes = (2047ll << 20);
 
 int64_t AlignUp(int64_t n) {
   constexpr int64_t align = channel::kTensorAlign;
@@ -336,7 +338,7 @@ absl::Status Batch::CheckOutput(const TensorSpec& spec, const TensorDesc& desc) 
   return absl::OkStatus();
 }
 
-absl::Status Batch::CopyOut(std::span<const TensorDesc> outputs, std::span<const uint8_t> arena) {
+absl::Status Batch::CheckOutputs(std::span<const TensorDesc> outputs) const {
   const Signature& signature = queue_->options().signature;
   if (outputs.size() != signature.outputs.size()) {
     return absl::InternalError(absl::StrCat("model '", queue_->model(), "' version ",
@@ -356,36 +358,43 @@ absl::Status Batch::CopyOut(std::span<const TensorDesc> outputs, std::span<const
       if (absl::Status s = CheckOutput(signature.outputs[o], outputs[o]); !s.ok()) return s;
     }
   }
-  int64_t row = 0;
-  for (const Part& part : parts_) {
-    if (!part.job->answered.load(std::memory_order_acquire)) {
-      CopyOutPart(part, row, outputs, arena);
-    }
-    row += part.rows;
-  }
   return absl::OkStatus();
 }
 
-void Batch::CopyOutPart(const Part& part, int64_t row, std::span<const TensorDesc> outputs,
-                        std::span<const uint8_t> arena) {
+absl::Status Batch::MakeOutputs(Job& job, std::span<const TensorDesc> outputs) const {
+  const Signature& signature = queue_->options().signature;
+  std::vector<wire::ResponseTensor> tensors(outputs.size());
+  int64_t total = 0;
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    wire::ResponseTensor& tensor = tensors[o];
+    tensor.name = signature.outputs[o].name;
+    tensor.dtype = static_cast<DataType>(outputs[o].dtype);
+    tensor.shape = JobOutput(job, o, outputs[o]);
+    if (!Wanted(job, tensor.name)) continue;
+    const int64_t bytes = tensor.dtype == DataType::kBytes ? static_cast<int64_t>(outputs[o].bytes)
+                                                           : Bytes(tensor.shape, tensor.dtype);
+    total += std::min(bytes, kHuge / 256);
+    if (total > kMaxAnswerBytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("model '", queue_->model(), "' version ", queue_->version(),
+                       ": the answer has more than ", kMaxAnswerBytes,
+                       " bytes; ask for fewer rows or outputs"));
+    }
+    tensor.data = wire::OutputBuffer(static_cast<size_t>(bytes));
+  }
+  job.outputs = std::move(tensors);
+  job.outputs_ready = true;
+  return absl::OkStatus();
+}
+
+absl::Status Batch::CopyOut(const Part& part, int64_t row, std::span<const TensorDesc> outputs,
+                            std::span<const uint8_t> arena) const {
   const Signature& signature = queue_->options().signature;
   Job& job = *part.job;
   {
     absl::MutexLock lock(&job.outputs_mutex);
     if (!job.outputs_ready) {
-      job.outputs.resize(outputs.size());
-      for (size_t o = 0; o < outputs.size(); ++o) {
-        wire::ResponseTensor& tensor = job.outputs[o];
-        tensor.name = signature.outputs[o].name;
-        tensor.dtype = static_cast<DataType>(outputs[o].dtype);
-        tensor.shape = JobOutput(job, o, outputs[o]);
-        if (!Wanted(job, tensor.name)) continue;
-        const int64_t bytes = tensor.dtype == DataType::kBytes
-                                  ? static_cast<int64_t>(outputs[o].bytes)
-                                  : Bytes(tensor.shape, tensor.dtype);
-        tensor.data = wire::OutputBuffer(static_cast<size_t>(bytes));
-      }
-      job.outputs_ready = true;
+      if (absl::Status s = MakeOutputs(job, outputs); !s.ok()) return s;
     }
   }
   for (size_t o = 0; o < outputs.size(); ++o) {
@@ -394,7 +403,12 @@ void Batch::CopyOutPart(const Part& part, int64_t row, std::span<const TensorDes
     const uint8_t* source = arena.data() + outputs[o].offset;
     if (tensor.dtype == DataType::kBytes) {
       const int64_t elements = CheckedElementCount(tensor.shape).value_or(0);
-      wire::CopyOutBytes(source, outputs[o].bytes, elements, tensor.data.data());
+      if (!wire::CopyOutBytes(source, outputs[o].bytes, elements, tensor.data.data())) {
+        return absl::InternalError(absl::StrCat("model '", queue_->model(), "' version ",
+                                                queue_->version(), ": output '",
+                                                Absl(tensor.name), "' is no BYTES tensor of ",
+                                                elements, " elements"));
+      }
       continue;
     }
     const std::span<const int64_t> shape(outputs[o].dims, outputs[o].rank);
@@ -408,6 +422,7 @@ void Batch::CopyOutPart(const Part& part, int64_t row, std::span<const TensorDes
     wire::CopyOut(source, {shape, origin, extent}, tensor.dtype, tensor.data.data(), tensor.shape,
                   axis, part.first_row);
   }
+  return absl::OkStatus();
 }
 
 }  // namespace belfry::scheduling

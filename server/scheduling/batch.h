@@ -51,10 +51,13 @@ class Batch {
   const std::vector<channel::TensorDesc>& inputs() const { return inputs_; }
 
   // Checks what the card answered against the signature and the sizes of this
-  // batch, then copies each job's rows out, padding left behind. INTERNAL,
-  // naming the output, if the answer does not fit; nothing is copied then.
-  absl::Status CopyOut(std::span<const channel::TensorDesc> outputs,
-                       std::span<const uint8_t> arena);
+  // batch. INTERNAL, naming the output, if it does not fit.
+  absl::Status CheckOutputs(std::span<const channel::TensorDesc> outputs) const;
+  // Copies the rows of a part, whose first row in the batch is 'row', to its
+  // job; padding is left behind. CheckOutputs must have been OK.
+  // RESOURCE_EXHAUSTED if the job's answer would be larger than a message may be.
+  absl::Status CopyOut(const Part& part, int64_t row, std::span<const channel::TensorDesc> outputs,
+                       std::span<const uint8_t> arena) const;
 
   const std::shared_ptr<ModelQueue>& queue() const { return queue_; }
   std::vector<Part>& parts() { return parts_; }
@@ -67,9 +70,7 @@ class Batch {
  private:
   bool Agrees(const Part& part) const;
   absl::Status CheckOutput(const TensorSpec& spec, const channel::TensorDesc& desc) const;
-  void CopyOutPart(const Part& part, int64_t row, std::span<const channel::TensorDesc> outputs,
-                   std::span<const uint8_t> arena);
-
+  absl::Status MakeOutputs(Job& job, std::span<const channel::TensorDesc> outputs) const;
   std::shared_ptr<ModelQueue> queue_;
   std::vector<Part> parts_;
   int64_t rows_ = 0;

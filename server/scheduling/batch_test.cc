@@ -56,9 +56,13 @@ class BatchTest : public ::testing::Test {
     return values;
   }
   void Finish(Batch& batch) {
-    const absl::Status copied = batch.CopyOut(Run(batch), out_);
-    ASSERT_TRUE(copied.ok()) << copied;
+    const std::vector<TensorDesc> outputs = Run(batch);
+    ASSERT_TRUE(batch.CheckOutputs(outputs).ok()) << batch.CheckOutputs(outputs);
+    int64_t row = 0;
     for (const Part& part : batch.parts()) {
+      const absl::Status copied = batch.CopyOut(part, row, outputs, out_);
+      ASSERT_TRUE(copied.ok()) << copied;
+      row += part.rows;
       Job& job = *part.job;
       if ((job.rows_done += part.rows) == job.binding.rows) FinishOk(job, 1);
     }
@@ -168,7 +172,7 @@ TEST_F(BatchTest, RefusesAnswersThatDoNotFitTheSignature) {
   const auto refused = [&](auto change) {
     std::vector<TensorDesc> bad = good;
     change(bad);
-    const absl::Status s = batch->CopyOut(bad, out_);
+    const absl::Status s = batch->CheckOutputs(bad);
     EXPECT_EQ(s.code(), absl::StatusCode::kInternal);
     return std::string(s.message());
   };

@@ -346,7 +346,16 @@ void Dispatcher::Impl::Complete(Batch& batch, const Card& card, const BatchResul
                                 const Slot& slot) {
   telemetry::ModelMetrics& metrics = batch.queue()->metrics();
   const MonoNs begin = clock_->Now();
-  const absl::Status copied = batch.CopyOut(result.outputs, slot.output());
+  const absl::Status checked = batch.CheckOutputs(result.outputs);
+  std::vector<absl::Status> copied(batch.parts().size(), checked);
+  int64_t row = 0;
+  for (size_t i = 0; i < copied.size() && checked.ok(); ++i) {
+    const Part& part = batch.parts()[i];
+    if (!part.job->answered.load(std::memory_order_acquire)) {
+      copied[i] = batch.CopyOut(part, row, result.outputs, slot.output());
+    }
+    row += part.rows;
+  }
   const MonoNs end = clock_->Now();
   metrics.executions.Add();
   metrics.executed_rows.Add(static_cast<uint64_t>(batch.rows()));
@@ -355,10 +364,11 @@ void Dispatcher::Impl::Complete(Batch& batch, const Card& card, const BatchResul
   metrics.compute_seconds.Observe(Seconds(result.end_ns - result.start_ns));
   metrics.copy_out_seconds.Observe(Seconds(end - begin));
   metrics.AddCardRows(card.index(), static_cast<uint64_t>(batch.rows()));
-  for (const Part& part : batch.parts()) {
+  for (size_t i = 0; i < copied.size(); ++i) {
+    const Part& part = batch.parts()[i];
     Job& job = *part.job;
-    if (!copied.ok()) {
-      FinishError(job, copied, end);
+    if (!copied[i].ok()) {
+      FinishError(job, copied[i], end);
     } else if (job.rows_done.fetch_add(part.rows, std::memory_order_acq_rel) + part.rows ==
                job.binding.rows) {
       FinishOk(job, end);
