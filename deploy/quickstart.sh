@@ -85,7 +85,7 @@ say "making the sample models in $MODELS"
 stop_server "$DATA" || die "$STOP_PROBLEM"
 say "starting belfryd with cards $CARDS; its log is $SERVER_LOG"
 start_server "$DATA" "$SERVER_LOG" "$BUILD/bin/belfryd" --data-dir "$DATA" --model-dir "$MODELS" --cards "$CARDS" \
-  --python "$VENV/bin/python" || die "belfryd does not start: $START_PROBLEM"
+  --python "$VENV/bin/python" --compiler-dir "$ROOT/compiler" || die "belfryd does not start: $START_PROBLEM"
 INFERENCE=$(address_of "$DATA" inference)
 ADMIN=$(address_of "$DATA" admin)
 METRICS=$(address_of "$DATA" metrics)
@@ -109,4 +109,8 @@ Go on with
 Stop it with
   sh $0 --stop
 END
-[ "$code" -eq 0 ] || die "the replay found faults; they are named above"
+case $code in
+  0) ;;
+  1) die "requests failed or answers were wrong; the lines after the table say which" ;;
+  *) die "the replay did not come to its end; the last line that begins with replay.py says why" ;;
+esac

@@ -46,7 +46,11 @@ def _texts(traffic: Traffic, seed: int) -> Iterator[Request]:
     from minilm.encoder import Tokenizer  # only this model's replay needs a tokenizer
 
     tokenizer = Tokenizer()
-    for rows in cut(len(traffic), seed):
+    # A request is as long as its longest text, so clients put texts of like length into one.
+    order = np.argsort([len(text) for text in traffic.texts], kind="stable")
+    parts = [order[places] for places in cut(len(traffic), seed)]
+    np.random.default_rng([seed, 8]).shuffle(parts)
+    for rows in parts:
         yield Request(tokenizer([traffic.texts[row] for row in rows]), traffic.output, traffic.eager[rows], rows)
 
 

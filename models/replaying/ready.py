@@ -1,5 +1,6 @@
 """Waits until the models can be asked, and tells meanwhile how far they are."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,6 +9,7 @@ from replaying.facts import CommandLine, state_of
 from sample.problem import Problem
 
 POLL_SECONDS = 0.5
+_COUNT = re.compile(r"\s*\d+/\d+")
 TELL_SECONDS = 15.0  # a line at least this often, so that a log shows that something goes on
 
 
@@ -27,9 +29,11 @@ def wait(
             states = _states(command)
             for name in names:
                 line = "READY" if name not in missing else _line(states.get(name))
-                if told.get(name, "READY" if seconds == 0 else "") != line:
+                # Counts within a stage ("10/24") change all the time: a new stage is news, a count is not.
+                news = _COUNT.sub("", line)
+                if told.get(name, "READY" if seconds == 0 else "") != news:
                     say(f"{name}: {line}")
-                    told[name] = line
+                    told[name] = news
                     last = time.monotonic()
             failed = {n: s for n in missing if (s := states.get(n)) and state_of(s) == "FAILED"}
             if failed:
@@ -42,7 +46,7 @@ def wait(
                     f"not READY at {address}: {', '.join(missing)}" + (f" after {seconds:g} s" if seconds else "")
                 )
             if time.monotonic() - last >= TELL_SECONDS:
-                say(f"waiting for {', '.join(missing)}")
+                say("; ".join(f"{name}: {_line(states.get(name))}" for name in missing))
                 last = time.monotonic()
             time.sleep(POLL_SECONDS)
     finally:
@@ -71,4 +75,5 @@ def _line(summary: dict[str, Any] | None) -> str:
         return "not there yet"
     progress = summary.get("progress") or {}
     stage = str(progress.get("stage", ""))
-    return state_of(summary) + (f", {stage}" if stage else "")
+    state = state_of(summary)
+    return state + (f", {stage}" if stage and stage != state.lower() else "")

@@ -78,3 +78,21 @@ class TestEncoder:
         limits = {(int(r.lower), int(r.upper)) for r in program.range_constraints.values()}
         assert limits == {(1, 256), (2, 512)}
         assert golden.load(tmp_path / "golden.npz")["one"].outputs["embedding"].shape == (1, 384)
+
+    def test_replay_sends_every_text_once_with_others_of_like_length(self, tokenizer, tmp_path):
+        from replaying import plan
+        from sample.traffic import Traffic
+
+        texts = [*TEXTS, *LETTERS]
+        (tmp_path / "minilm" / "1").mkdir(parents=True)
+        eager = np.arange(len(texts), dtype=np.float32)[:, None]
+        Traffic("embedding", eager, texts=texts).save(tmp_path / "minilm" / "1" / "replay.npz")
+        requests = plan.requests("minilm", tmp_path, seed=1)
+        assert sorted(row for request in requests for row in request.rows) == list(range(len(texts)))
+        for request in requests:
+            assert np.array_equal(request.want, eager[request.rows])
+            alone = tokenizer([texts[row] for row in request.rows])
+            assert np.array_equal(request.inputs["input_ids"], alone["input_ids"])
+        waste = sum(int((r.inputs["attention_mask"] == 0).sum()) for r in requests)
+        total = sum(r.inputs["attention_mask"].size for r in requests)
+        assert waste < 0.35 * total
