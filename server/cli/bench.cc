@@ -29,8 +29,9 @@ class Bench final : public Verb {
   std::string summary() const override { return "ask a model as fast as it answers"; }
   std::string operands() const override { return "NAME"; }
   std::string details() const override {
-    return "A closed loop: each of --concurrency callers asks again when it has its answer, so what\n"
-           "is measured is the time at that load, not at a given rate. All send the same request.\n"
+    return "A closed loop: each of --concurrency callers asks again when it has its answer, so\n"
+           "what is measured is the time at that load, not at a given rate. All send the\n"
+           "same request.\n"
            "JSON: model, concurrency, rows, seconds, requests, errors, requests_per_second,\n"
            "rows_per_second, p50_seconds, p90_seconds, p99_seconds, max_seconds.\n"
            "Ends with 1 if a request failed.\n";

@@ -16,7 +16,8 @@ class Cards final : public Verb {
   std::string operands() const override { return ""; }
   std::string details() const override {
     return "JSON: a list of CardInfo of proto/registry.proto: name, driver, state, pid, restarts,\n"
-           "last_error, memory_used, memory_total, busy_seconds, batches, cycles, residents, cores.\n";
+           "last_error, memory_used, memory_total, busy_seconds, batches, cycles, residents,\n"
+           "cores.\n";
   }
   size_t min_operands() const override { return 0; }
   size_t max_operands() const override { return 0; }

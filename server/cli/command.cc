@@ -26,8 +26,8 @@ std::string GeneralHelp() {
     absl::StrAppendFormat(&text, "  %-10s %s\n", verb->name(), verb->summary());
   }
   absl::StrAppend(&text,
-                  "\n'belfry VERB --help' tells more. The addresses also come from BELFRY_SERVER and\n"
-                  "BELFRY_ADMIN.\n\n",
+                  "\n'belfry VERB --help' tells more. The addresses also come from\n"
+                  "BELFRY_SERVER and BELFRY_ADMIN.\n\n",
                   kExitCodes);
   return text;
 }
@@ -116,7 +116,8 @@ int RunCommand(const std::vector<std::string>& args) {
   std::vector<std::string> rest = args;
   const std::string name = TakeVerb(&rest);
   if (name.empty() || name == "help") {
-    const bool asked = name == "help" || (!rest.empty() && (rest[0] == "--help" || rest[0] == "-h"));
+    const bool flag = !rest.empty() && (rest[0] == "--help" || rest[0] == "-h");
+    const bool asked = name == "help" || flag;
     if (!rest.empty() && rest[0] == "--version") {
       Print("belfry " BELFRY_VERSION "\n");
       return kOk;

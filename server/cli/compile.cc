@@ -37,9 +37,9 @@ class Compile final : public Verb {
   std::string summary() const override { return "compile a model on this host, without a server"; }
   std::string operands() const override { return "MODEL.pt2"; }
   std::string details() const override {
-    return "Leaves the artifact in OUT/KEY/. Copied to DATA-DIR/artifacts/ of a host whose driver is\n"
-           "the same, it serves there without Python or a compiler (belfryd --artifacts-only). A\n"
-           "model.yaml beside the model counts as it does for the server.\n"
+    return "Leaves the artifact in OUT/KEY/. Copied to DATA-DIR/artifacts/ of a host whose driver\n"
+           "is the same, it serves there without Python or a compiler (belfryd --artifacts-only).\n"
+           "A model.yaml beside the model counts as it does for the server.\n"
            "JSON: target, key, dir.\n";
   }
   size_t min_operands() const override { return 1; }

@@ -8,7 +8,9 @@ namespace {
 class Health final : public Verb {
  public:
   std::string name() const override { return "health"; }
-  std::string summary() const override { return "whether the server, or a model, can be asked now"; }
+  std::string summary() const override {
+    return "whether the server, or a model, can be asked now";
+  }
   std::string operands() const override { return "[NAME]"; }
   std::string details() const override {
     return "Ends with 0 if it is ready and with 1 if not.\n"

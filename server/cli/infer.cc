@@ -36,9 +36,9 @@ class Infer final : public Verb {
   std::string operands() const override { return "NAME"; }
   std::string details() const override {
     return "example: belfry infer echo --input '[[1,2,3]]'\n"
-           "JSON: model_name, model_version, seconds (of the last request), outputs: a list of name,\n"
-           "datatype, shape, data (nested lists; \"NaN\", \"Infinity\"; {\"base64\": ...} for bytes\n"
-           "that are no text).\n";
+           "JSON: model_name, model_version, seconds (of the last request), outputs: a list of\n"
+           "name, datatype, shape, data (nested lists; \"NaN\", \"Infinity\"; {\"base64\": ...}\n"
+           "for bytes that are no text).\n";
   }
   size_t min_operands() const override { return 1; }
   size_t max_operands() const override { return 1; }

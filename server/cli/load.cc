@@ -24,9 +24,9 @@ class Load final : public Verb {
   std::string operands() const override { return "PATH|NAME"; }
   std::string details() const override {
     return "PATH is a .pt2 file, a folder that holds model.pt2, or a folder of such folders named\n"
-           "by version; the server reads it, so it must lie below one of its load roots. An operand\n"
-           "without '/' and without the ending .pt2 is a NAME in the server's model folder. What\n"
-           "served before goes on serving until the new version is READY, or if it fails.\n"
+           "by version; the server reads it, so it must lie below one of its load roots. An\n"
+           "operand without '/' and without the ending .pt2 is a NAME in the server's model folder.\n"
+           "What served before goes on serving until the new version is READY, or if it fails.\n"
            "JSON: a VersionSummary (see 'belfry models').\n";
   }
   size_t min_operands() const override { return 1; }

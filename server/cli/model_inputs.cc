@@ -63,9 +63,9 @@ struct InputFlag {
 // Splits NAME[:DATATYPE]=VALUE; a text that begins like a value has no name.
 absl::StatusOr<InputFlag> SplitFlag(const std::string& text) {
   InputFlag flag;
+  constexpr std::string_view kBeginsAValue = "@[{\"-0123456789";
   const size_t equals = text.find('=');
-  if (text.empty() || std::string_view("@[{\"-0123456789").find(text[0]) != std::string_view::npos ||
-      equals == std::string::npos) {
+  if (equals == std::string::npos || kBeginsAValue.find(text[0]) != std::string_view::npos) {
     flag.value = text;
     return flag;
   }

@@ -110,7 +110,8 @@ TEST(NpyTest, AnyInputGivesATensorOrAnError) {
         File(Header("<f4", "(x,)"), ""), File(Header("<f4", "(1"), "1234"),
         File(Header("<f8", "(4611686018427387904, 8)"), ""), File(Header("|S0", "(1,)"), ""),
         File("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "1234"),
-        File(Header("<f4", "(1,)"), "1234", 9), File(Header("<f4", "(1,)"), "1234").substr(0, 30)}) {
+        File(Header("<f4", "(1,)"), "1234", 9),
+        File(Header("<f4", "(1,)"), "1234").substr(0, 30)}) {
     EXPECT_EQ(ParseNpy(file).status().code(), absl::StatusCode::kInvalidArgument) << file;
   }
   // No prefix of a good file may be read past its end.

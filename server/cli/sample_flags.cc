@@ -52,7 +52,8 @@ void SampleFlags::Bind(FlagSet* flags) {
              "the datatype of the model. With one input 'NAME=' may be left out.");
   flags->Add("Flags", "rows", IntValue(&rows, 1, 1 << 20), "Rows of made-up inputs.");
   flags->Add("Flags", "size", ListValue(&sizes, "SYMBOL=N"),
-             "Size of another symbolic dimension of made-up inputs. Default: 16, within its range.");
+             "Size of another symbolic dimension of made-up inputs. Default: 16, within its "
+             "range.");
 }
 
 absl::StatusOr<inference::ModelInferRequest> SampleFlags::Request(Client* client,

@@ -13,8 +13,8 @@ class Show final : public Verb {
   std::string operands() const override { return "NAME [VERSION]"; }
   std::string details() const override {
     return "JSON: a list of VersionDetail of proto/registry.proto: summary (see 'belfry models'),\n"
-           "signature, batching, artifacts (target, key, cache_hit, compile_seconds, report, ...),\n"
-           "metrics, model_path, model_sha256, config_yaml.\n";
+           "signature, batching, artifacts (target, key, cache_hit, compile_seconds, report,\n"
+           "...), metrics, model_path, model_sha256, config_yaml.\n";
   }
   size_t min_operands() const override { return 1; }
   size_t max_operands() const override { return 2; }

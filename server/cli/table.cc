@@ -11,8 +11,8 @@ namespace {
 
 // Code points: continuation bytes of UTF-8 take no room.
 size_t Width(const std::string& text) {
-  return static_cast<size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+  const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(), begins));
 }
 
 }  // namespace

@@ -103,7 +103,9 @@ Json Nested(const std::vector<Element>& elements, const std::vector<int64_t>& sh
             size_t* next) {
   if (depth == shape.size()) return JsonOf(elements[(*next)++]);
   Json out = Json::array();
-  for (int64_t i = 0; i < shape[depth]; ++i) out.push_back(Nested(elements, shape, depth + 1, next));
+  for (int64_t i = 0; i < shape[depth]; ++i) {
+    out.push_back(Nested(elements, shape, depth + 1, next));
+  }
   return out;
 }
 

@@ -56,10 +56,10 @@ TEST(TensorTest, ConvertsEveryNumber) {
 TEST(TensorTest, NoticesDataThatDoesNotFit) {
   EXPECT_FALSE(Elements({.dtype = DataType::kFp32, .shape = {2}, .data = "1234"}).ok());
   EXPECT_FALSE(Elements({.dtype = DataType::kFp32, .shape = {-1}, .data = ""}).ok());
-  EXPECT_FALSE(
-      Elements({.dtype = DataType::kBytes, .shape = {1}, .data = std::string("\5\0\0\0ab", 6)}).ok());
-  EXPECT_FALSE(
-      Elements({.dtype = DataType::kBytes, .shape = {2}, .data = std::string("\1\0\0\0a", 5)}).ok());
+  const std::string cut("\5\0\0\0ab", 6), whole("\1\0\0\0a", 5);
+  EXPECT_FALSE(Elements({.dtype = DataType::kBytes, .shape = {1}, .data = cut}).ok());
+  EXPECT_TRUE(Elements({.dtype = DataType::kBytes, .shape = {1}, .data = whole}).ok());
+  EXPECT_FALSE(Elements({.dtype = DataType::kBytes, .shape = {2}, .data = whole}).ok());
   EXPECT_FALSE(
       Elements({.dtype = DataType::kFp64, .shape = {1ll << 62, 8}, .data = ""}).ok());
 }

@@ -124,9 +124,10 @@ std::string StateName(v1::VersionState state) {
 
 std::string ProgressText(const v1::Progress& progress) {
   if (progress.stage().empty()) return "";
-  return absl::StrCat(progress.stage(),
-                      progress.target().empty() ? "" : absl::StrCat(" (", progress.target(), ")"),
-                      progress.seconds() > 0 ? absl::StrCat(", ", Seconds(progress.seconds())) : "");
+  std::string text = progress.stage();
+  if (!progress.target().empty()) absl::StrAppend(&text, " (", progress.target(), ")");
+  if (progress.seconds() > 0) absl::StrAppend(&text, ", ", Seconds(progress.seconds()));
+  return text;
 }
 
 std::string DetailText(const v1::VersionDetail& detail) {

@@ -59,7 +59,8 @@ void BindArtifacts(Config* c, FlagSet* flags) {
   flags->Add(group, "artifacts-only", SwitchValue(&c->artifacts_only),
              "Never compile: serve only what is in the cache. Needs neither Python nor torch.");
   flags->Add(group, "cache-quota-gb", DoubleValue(&c->cache_quota_gb, 0.001, 1e6, "GIB"),
-             "Size of the artifact cache, GiB; the least recently used go first, never one in use.");
+             "Size of the artifact cache, GiB; the least recently used go first, never one in "
+             "use.");
   flags->Add(group, "python", StringValue(&c->python, "FILE"),
              "Python interpreter that has torch.");
   flags->Add(group, "compiler-dir", StringValue(&c->compiler_dir, "DIR"),
@@ -85,7 +86,8 @@ void BindRest(Config* c, FlagSet* flags) {
   flags->Add("Log (on stderr)", "log-format", ChoiceValue(&c->log_format, {"text", "json"}),
              "For people or for machines; one line an event.");
   flags->Add("Log (on stderr)", "log-level",
-             ChoiceValue(&c->log_level, {"debug", "info", "warning", "error"}), "Least level shown.");
+             ChoiceValue(&c->log_level, {"debug", "info", "warning", "error"}),
+             "Least level shown.");
   flags->Add("General", "config", StringValue(&c->config, "FILE"),
              "YAML file with flag names as keys.");
   flags->Add("General", "help", SwitchValue(&c->help), "Show this text.");
@@ -111,9 +113,9 @@ std::string ConfigHelp() {
          "\n"
          "usage: belfryd --data-dir DIR [--model-dir DIR] [--cards cpu:2] [flag ...]\n"
          "\n"
-         "Every flag has an environment variable (--data-dir: BELFRY_DATA_DIR; an empty one counts\n"
-         "as not set, a list is separated by ':') and a key of the same name in the file of\n"
-         "--config (data-dir: /srv/belfry). The command line wins over the environment, the\n"
+         "Every flag has an environment variable (--data-dir: BELFRY_DATA_DIR; an empty one\n"
+         "counts as not set, a list is separated by ':') and a key of the same name in the file\n"
+         "of --config (data-dir: /srv/belfry). The command line wins over the environment, the\n"
          "environment over the file. Defaults stand in brackets.\n" +
          flags.Help() +
          "\n"

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class ConfigTest : public ::testing::Test {
@@ -94,7 +95,7 @@ TEST_F(ConfigTest, ReadsEveryKindOfValue) {
 }
 
 TEST_F(ConfigTest, NamesTheNearestFlag) {
-  EXPECT_THAT(Fault({"--data-dir", "/d", "--card", "cpu:2"}), ::testing::EndsWith("did you mean --cards"));
+  EXPECT_THAT(Fault({"--data-dir", "/d", "--card", "cpu:2"}), EndsWith("did you mean --cards"));
   EXPECT_THAT(Fault({"--dta-dir=/d"}), HasSubstr("did you mean --data-dir"));
   files_["f.yaml"] = "data-dir: /d\nmax-mesage-mb: 3\n";
   EXPECT_THAT(Fault({"--config", "f.yaml"}),

@@ -50,7 +50,9 @@ void HealthPublisher::PublishAll() {
   Publish("", readiness_->ServerReady());
   std::set<std::string> models;
   for (const auto& entry : catalog_->List()) models.insert(entry->model);
-  for (const auto& model : models) Publish(model, readiness_->ModelReady(model, "").value_or(false));
+  for (const auto& model : models) {
+    Publish(model, readiness_->ModelReady(model, "").value_or(false));
+  }
   for (const auto& [name, serving] : published_) {
     if (serving && !name.empty() && !models.contains(name)) Publish(name, false);
   }

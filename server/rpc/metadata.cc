@@ -75,8 +75,8 @@ absl::StatusOr<std::shared_ptr<const Signature>> SignatureOf(const serving::Vers
   if (entry.signature != nullptr) return entry.signature;
   return absl::FailedPreconditionError(absl::StrCat(
       "model '", entry.model, "' version ", entry.version, " is ",
-      AbslView(serving::VersionStateName(entry.state)), entry.reason.empty() ? "" : ": ", entry.reason,
-      "; its tensors are not known yet"));
+      AbslView(serving::VersionStateName(entry.state)), entry.reason.empty() ? "" : ": ",
+      entry.reason, "; its tensors are not known yet"));
 }
 
 absl::Status DescribeModel(const serving::Catalog& catalog,

@@ -108,7 +108,8 @@ void FillParameters(const Signature& signature, const scheduling::QueueOptions* 
   for (const auto* tensors : {&signature.inputs, &signature.outputs}) {
     for (const auto& spec : *tensors) {
       Set(config, "shape." + spec.name, DescribeTensor(spec, signature.any_tensor));
-      if (spec.batch_axis >= 0) Set(config, "batch_axis." + spec.name, absl::StrCat(spec.batch_axis));
+      if (spec.batch_axis < 0) continue;
+      Set(config, "batch_axis." + spec.name, absl::StrCat(spec.batch_axis));
     }
   }
   if (queue == nullptr) return;

@@ -97,8 +97,8 @@ absl::Status AwaitReady(serving::Manager* manager, const std::string& model,
   if (status->state == VersionState::kReady) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("model '", model, "' version ", version, " is ",
-                   AbslView(serving::VersionStateName(status->state)), status->reason.empty() ? "" : ": ",
-                   status->reason));
+                   AbslView(serving::VersionStateName(status->state)),
+                   status->reason.empty() ? "" : ": ", status->reason));
 }
 
 absl::Status AwaitUnloaded(serving::Manager* manager, const std::string& model,

@@ -53,7 +53,6 @@ void SetCommonArguments(grpc::ServerBuilder* builder) {
 absl::StatusOr<std::unique_ptr<grpc::Server>> Listen(grpc::ServerBuilder* builder,
                                                      ListenAddress* address) {
   if (auto status = CheckUnixSocketFree(*address); !status.ok()) return status;
-  const QuietGrpcLog quiet;
   int port = 0;
   builder->AddListeningPort(address->ToString(), grpc::InsecureServerCredentials(), &port);
   std::unique_ptr<grpc::Server> server = builder->BuildAndStart();
@@ -195,6 +194,7 @@ Server::~Server() = default;
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options, Backend* backend,
                                                       scheduling::Dispatcher* dispatcher) {
+  const QuietGrpcLog quiet;  // outlives 'impl', whose end gRPC comments too
   auto impl = std::make_unique<Impl>(std::move(options), backend);
   if (auto status = impl->Start(dispatcher); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(impl)));
