@@ -1,11 +1,11 @@
 #include "server/serving/catalog.h"
 
 #include <atomic>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/barrier.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -234,11 +234,11 @@ TEST(CatalogThreadsTest, ReadersNeverSeeAGapOrAnOlderVersion) {
   std::atomic<bool> stop{false};
   std::atomic<int> gaps{0};
   std::atomic<int> backwards{0};
-  absl::Barrier barrier(kReaders + 1);
+  std::latch start(kReaders + 1);
   std::vector<std::thread> readers;
   for (int i = 0; i < kReaders; ++i) {
     readers.emplace_back([&] {
-      barrier.Block();
+      start.arrive_and_wait();
       int64_t newest = 0;
       while (!stop.load(std::memory_order_relaxed)) {
         const auto found = catalog.Resolve("m", "");
@@ -252,8 +252,7 @@ TEST(CatalogThreadsTest, ReadersNeverSeeAGapOrAnOlderVersion) {
       }
     });
   }
-  if (barrier.Block()) {
-  }
+  start.arrive_and_wait();
   for (int64_t i = 2; i < kSwaps; ++i) {
     catalog.Put(Entry("m", std::to_string(i), VersionState::kReady));
     catalog.Put(Entry("m", std::to_string(i - 1), VersionState::kDraining));

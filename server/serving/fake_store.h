@@ -86,7 +86,8 @@ class FakeStore : public artifacts::ArtifactStore {
     if (!sha256.ok()) return sha256.status();
     manifest.key_fields["model_sha256"] = *sha256;
     if (on_manifest) on_manifest(request, manifest);
-    return std::make_shared<FakeArtifact>(dir_of ? dir_of(request) : "/artifact", std::move(manifest), cached.load(), &pins);
+    return std::make_shared<FakeArtifact>(dir_of ? dir_of(request) : "/artifact",
+                                          std::move(manifest), cached.load(), &pins);
   }
   absl::StatusOr<std::string> ExplainMiss(const artifacts::CompileRequest& request) override {
     return "torch: 2.12.0, now 2.13.0";

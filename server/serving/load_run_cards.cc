@@ -27,10 +27,11 @@ absl::Status LoadRun::OnCard(cards::Card* card, absl::FunctionRef<absl::Status()
     if (!absl::IsUnavailable(status)) return status;
     // A card that was down before and stayed so is not this version's doing.
     const bool died = was_ready || card->Info().restarts != restarts;
+    const std::string why(status.message());
     telemetry::LogWarning("card was lost while loading", {{"version", version_.label()},
                                                           {"card", card->name()},
                                                           {"counts", died},
-                                                          {"reason", std::string(status.message())}});
+                                                          {"reason", why}});
     if (!died || !version_.NoteCrash(rooms_.clock->Now())) continue;
     quarantined_ = absl::FailedPreconditionError(
         absl::StrCat("quarantined: cards were lost while loading it, last ", card->name(), ": ",

@@ -60,9 +60,10 @@ void Loader::CleanUp(Version& version) {
   for (cards::Card* card : holdings.cards) {
     const auto status = card->Unload(holdings.executable);
     if (!status.ok() && !absl::IsNotFound(status)) {
-      telemetry::LogWarning("card did not unload a version", {{"version", version.label()},
-                                                              {"card", card->name()},
-                                                              {"reason", std::string(status.message())}});
+      const std::string why(status.message());
+      telemetry::LogWarning(
+          "card did not unload a version",
+          {{"version", version.label()}, {"card", card->name()}, {"reason", why}});
     }
   }
 }

@@ -96,7 +96,8 @@ class Manager : public scheduling::ModelListener {
   std::vector<VersionStatus> StatusOfAll() const;  // by name, then number
   // For each target one paragraph: in what the nearest artifact of the cache
   // differed when this version was loaded, or that it was found.
-  absl::StatusOr<std::string> ExplainCacheMiss(const std::string& model, const std::string& version);
+  absl::StatusOr<std::string> ExplainCacheMiss(const std::string& model,
+                                               const std::string& version);
 
   // Every version that was asked for at start has been READY or has ended, and
   // each of these models that has a READY version has a READY card for it.

@@ -90,7 +90,8 @@ class ManagerTest : public testing::Test {
     return entry.ok() ? (*entry)->queue : nullptr;
   }
   // What the dispatcher says of a batch that took its card along.
-  void Crash(const std::shared_ptr<scheduling::ModelQueue>& queue, const std::string& card = "cpu:0") {
+  void Crash(const std::shared_ptr<scheduling::ModelQueue>& queue,
+             const std::string& card = "cpu:0") {
     manager_->OnCardCrashed(queue, card, absl::UnavailableError("killed by signal 6"));
   }
 

@@ -79,9 +79,9 @@ void Manager::Impl::OnCardCrashed(cards::ExecutableId executable, const std::str
   VersionSlot* slot = table_.FindExecutable(executable);
   if (slot == nullptr || !slot->version->NoteCrash(rooms_.clock->Now())) return;
   const std::string reason =
-      absl::StrCat("quarantined: ", slot->version->Status().crashes, " cards were lost within ",
-                   absl::FormatDuration(options_.quarantine_window), " while running it, last ",
-                   card, ": ", status.message());
+      absl::StrCat("quarantined: cards lost within ",
+                   absl::FormatDuration(options_.quarantine_window), " while running it: ",
+                   slot->version->Status().crashes, ", last ", card, ": ", status.message());
   if (!slot->version->End(VersionState::kFailed, reason)) return;
   Retire(*slot, absl::FailedPreconditionError(
                     absl::StrCat("model '", slot->version->model(), "' version ",

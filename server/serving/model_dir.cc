@@ -54,7 +54,8 @@ class ModelLister {
 
   void Fault(const std::string& where, const absl::Status& status) {
     if (out_->faults.size() >= kMostFaults) return;
-    out_->faults.push_back(absl::StrCat("'", telemetry::Sanitize(where, 256), "': ", status.message()));
+    out_->faults.push_back(
+        absl::StrCat("'", telemetry::Sanitize(where, 256), "': ", status.message()));
   }
 
   std::string_view root_;

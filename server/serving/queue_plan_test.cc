@@ -80,7 +80,8 @@ TEST(QueuePlanTest, RowsThatSeeEachOtherAreNeverJoinedPaddedOrCut) {
 
 TEST(QueuePlanTest, BatchingSwitchedOffStillPadsAndCuts) {
   const auto queue =
-      Plan({.max_batch = 16, .batch_delay = absl::Milliseconds(5), .batching = false}, Rows(2, 100));
+      Plan({.max_batch = 16, .batch_delay = absl::Milliseconds(5), .batching = false},
+           Rows(2, 100));
   EXPECT_FALSE(queue.join);
   EXPECT_EQ(queue.limits.max_rows, 16);
   EXPECT_EQ(queue.limits.min_executed, 2);
@@ -102,7 +103,8 @@ TEST(QueuePlanTest, AFixedBatchAxisIsAlwaysFull) {
 
 TEST(QueuePlanTest, DeterministicRunsAtTheSizeThatWasChecked) {
   const char* report = R"({"deterministic": {"checked": true, "size": 64}})";
-  const auto queue = Plan({.batch_buckets = {8, 128}, .deterministic = true}, Rows(1, 1024), report);
+  const auto queue =
+      Plan({.batch_buckets = {8, 128}, .deterministic = true}, Rows(1, 1024), report);
   EXPECT_EQ(queue.limits.exact_executed, 64);
   EXPECT_EQ(queue.limits.max_rows, 64);
   EXPECT_THAT(queue.limits.buckets, IsEmpty());
@@ -111,7 +113,8 @@ TEST(QueuePlanTest, DeterministicRunsAtTheSizeThatWasChecked) {
 }
 
 TEST(QueuePlanTest, DeterministicNeedsASize) {
-  EXPECT_EQ(Plan({.max_batch = 32, .deterministic = true}, Rows(1, 1024)).limits.exact_executed, 32);
+  const auto limits = Plan({.max_batch = 32, .deterministic = true}, Rows(1, 1024)).limits;
+  EXPECT_EQ(limits.exact_executed, 32);
   EXPECT_THAT(Fault({.deterministic = true}, Rows(1, 1024)),
               AllOf(HasSubstr("deterministic"), HasSubstr("max_batch")));
 }
