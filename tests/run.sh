@@ -11,7 +11,7 @@ usage: sh tests/run.sh [--help] [--only GROUP]... [--filter WORDS] [--sanitize=S
 
 Installs what is missing, builds, and runs the tests. The last line tells how many passed.
 
-  --only GROUP   one of: unit (C++), lint, compiler, models, integration; may be given several times (default: all)
+  --only GROUP   one of: unit (C++), lint, compiler, models, deploy, integration; may be given several times (default: all)
   --filter WORDS tests whose names match: a regular expression for ctest, -k for pytest
   --sanitize=L   build with sanitizers in a build folder of its own and run the C++ tests with them, for example
                  --sanitize=address,undefined or --sanitize=thread
@@ -32,7 +32,7 @@ wrong_usage() {
   exit 2
 }
 
-GROUPS_ALL="unit lint compiler models integration"
+GROUPS_ALL="unit lint compiler models deploy integration"
 ONLY=
 FILTER=
 SANITIZE=
@@ -100,13 +100,14 @@ run_pytest() {
     "$VENV/bin/python" -m pytest -q -p no:cacheprovider --durations=8 ${FILTER:+-k "$FILTER"} "$@")
 }
 run_lint() {
-  (cd "$ROOT" && "$VENV/bin/ruff" check --no-cache compiler models tests)
+  (cd "$ROOT" && "$VENV/bin/ruff" check --no-cache compiler deploy models tests)
 }
 
 if wanted lint; then group lint run_lint; fi
 if wanted unit; then group unit run_ctest; fi
 if wanted compiler; then group compiler run_pytest compiler/tests; fi
 if wanted models; then group models run_pytest models/tests; fi
+if wanted deploy; then group deploy run_pytest deploy/tests; fi
 if wanted integration; then group integration run_pytest tests/integration; fi
 
 say "----"

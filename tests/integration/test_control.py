@@ -42,7 +42,6 @@ def test_metadata_names_inputs_outputs_and_the_batch_axis(sample_server: Server)
     assert tensor.datatype == "FP32"
     assert list(tensor.shape) == [7, -1, 220]
     assert list(metadata.versions) == ["1"]
-    assert metadata.properties
 
 
 def test_several_named_inputs_of_two_types(sample_server: Server) -> None:

@@ -58,8 +58,9 @@ def test_dependent_rows_are_caught_and_the_reason_is_told(rows_server: Server, m
     status = rows_server.cli("show", model).stdout
     assert "row" in status.lower()
     with rows_server.client() as client:
-        properties = client.get_model_metadata(model, as_json=True)["properties"]
-    assert any("row" in str(value).lower() for value in properties.values()), properties
+        parameters = client.get_model_config(model).config.parameters
+    assert parameters["belfry.batchable"].string_value == "false"
+    assert "row" in parameters["belfry.unbatched_reason"].string_value.lower()
 
 
 @pytest.mark.parametrize("model", DEPENDENT)
