@@ -4,7 +4,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/cards/pool.h"
 #include "server/telemetry/log.h"
 

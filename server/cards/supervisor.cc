@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/cards/backoff.h"
 #include "server/telemetry/log.h"
 
@@ -167,7 +167,7 @@ absl::Status Supervisor::RunIncarnation(absl::Duration* served) {
   if (absl::IsCancelled(why)) why = ShutDown();
 
   calls_.SetUnavailable(why);
-  const bool suspect = calls_.idle() && !EndedFromOutside();
+  const bool suspect = calls_.idle() && !now_->shutting_down && !EndedFromOutside();
   calls_.FailAll(why);
   if (ready != 0) {
     *served = absl::Nanoseconds(clock_->Now() - ready);
