@@ -1,7 +1,7 @@
 """Reads how many tests passed and failed from the output of ctest, pytest or ruff: `count.py LOG EXIT_CODE`.
 
-Prints two numbers. An exit code that is not 0 counts as a failure even where the output tells of none, and a runner that
-ran nothing is a failure too: a suite that silently vanished must not look green.
+Prints two numbers. An exit code that is not 0 counts as a failure even where the output tells of none, and a runner
+that ran nothing is a failure too: a suite that silently vanished must not look green.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ def count(log: str, code: int) -> tuple[int, int]:
 
 
 def last_line(log: str) -> str:
-    lines = [line for line in log.splitlines() if re.search(r"\b(passed|failed|error|errors) in\b|\bin \d+\.\d+s", line)]
+    ends = re.compile(r"\b(passed|failed|error|errors) in\b|\bin \d+\.\d+s")
+    lines = [line for line in log.splitlines() if ends.search(line)]
     return lines[-1] if lines else ""
 
 

@@ -140,7 +140,7 @@ void Executor::Execute(uint32_t slot) {
   auto status =
       channel::CopyChecked(control.inputs, count, mapping_->input(slot).size(), &run.checked);
   if (!status.ok()) {
-    Publish(run, Outcome::kBadRequest, Plain(status.message()), true);
+    Publish(run, Outcome::kBadRequest, StdView(status.message()), true);
     return;
   }
   run.use = table_->Find(id);
@@ -150,7 +150,7 @@ void Executor::Execute(uint32_t slot) {
   }
   status = run.use->Check(run.checked);
   if (!status.ok()) {
-    Publish(run, Outcome::kBadRequest, Plain(status.message()), true);
+    Publish(run, Outcome::kBadRequest, StdView(status.message()), true);
     return;
   }
   FillCall(run);

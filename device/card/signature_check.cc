@@ -56,8 +56,8 @@ absl::Status SignatureCheck::CheckTensor(const TensorRule& rule, const channel::
   if (static_cast<DataType>(tensor.dtype) != rule.dtype || tensor.rank != rule.sizes.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("input '", rule.name, "': ",
-                     Absl(DataTypeName(static_cast<DataType>(tensor.dtype))), " of rank ",
-                     tensor.rank, ", expected ", Absl(DataTypeName(rule.dtype)), " of rank ",
+                     AbslView(DataTypeName(static_cast<DataType>(tensor.dtype))), " of rank ",
+                     tensor.rank, ", expected ", AbslView(DataTypeName(rule.dtype)), " of rank ",
                      rule.sizes.size()));
   }
   for (size_t d = 0; d < rule.sizes.size(); ++d) {

@@ -50,7 +50,7 @@ absl::Status CheckOne(size_t index, const TensorDesc& t, uint64_t arena_bytes) {
   const std::optional<uint64_t> dense = DenseBytes(t, std::max<size_t>(item, 1));
   if (!dense) return Bad(index, "shape ", Shape(t), " overflows");
   if (item != 0 && t.bytes != *dense) {
-    return Bad(index, t.bytes, " bytes, expected ", *dense, " for ", Absl(DataTypeName(dtype)), " ",
+    return Bad(index, t.bytes, " bytes, expected ", *dense, " for ", AbslView(DataTypeName(dtype)), " ",
                Shape(t));
   }
   if (t.offset % kTensorAlign != 0) {

@@ -153,7 +153,7 @@ std::string EncodeReply(const Reply& reply) {
     j["resident_bytes"] = reply.resident_bytes;
   } else {
     j["code"] = absl::StatusCodeToString(reply.status.code());
-    j["error"] = Cut(Plain(reply.status.message()), kMaxErrorText);
+    j["error"] = Cut(StdView(reply.status.message()), kMaxErrorText);
   }
   j["memory_used"] = reply.memory_used;
   j["memory_total"] = reply.memory_total;

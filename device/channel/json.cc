@@ -65,7 +65,7 @@ std::string JsonText(const json& value) {
 }
 
 std::string JsonView::Child(std::string_view name) const {
-  return path_.empty() ? std::string(name) : absl::StrCat(path_, ".", Absl(name));
+  return path_.empty() ? std::string(name) : absl::StrCat(path_, ".", AbslView(name));
 }
 
 absl::Status JsonView::Wrong(std::string_view expected) const {
@@ -77,7 +77,7 @@ absl::Status JsonView::Wrong(std::string_view expected) const {
     if (text.size() > kShownBytes) text = absl::StrCat(text.substr(0, kShownBytes), "…");
   }
   return absl::InvalidArgumentError(
-      absl::StrCat(path_.empty() ? "value" : path_, " is ", text, ", expected ", Absl(expected)));
+      absl::StrCat(path_.empty() ? "value" : path_, " is ", text, ", expected ", AbslView(expected)));
 }
 
 absl::StatusOr<JsonView> JsonView::Field(std::string_view name) const {

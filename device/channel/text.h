@@ -1,5 +1,6 @@
-// Where the distribution builds abseil for C++14, absl::string_view is a class
-// of its own and does not convert from and to std::string_view.
+// Between std::string_view and absl::string_view. They are one type where
+// abseil is built for C++17; where a distribution builds it for C++14 (Debian
+// 12) they are two classes that do not convert into each other.
 #ifndef BELFRY_DEVICE_CHANNEL_TEXT_H_
 #define BELFRY_DEVICE_CHANNEL_TEXT_H_
 
@@ -9,9 +10,11 @@
 
 namespace belfry {
 
-inline absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
+inline absl::string_view AbslView(std::string_view text) { return {text.data(), text.size()}; }
+
+// 'text' is any absl view or string, a Status's message for example.
 template <typename View>
-std::string_view Plain(const View& text) {
+std::string_view StdView(const View& text) {
   return {text.data(), text.size()};
 }
 

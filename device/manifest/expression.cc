@@ -20,7 +20,7 @@ class Parser {
     const int64_t value = Sum();
     SkipSpace();
     if (fault_.empty() && !rest_.empty()) {
-      fault_ = absl::StrCat("unexpected '", Absl(rest_.substr(0, 16)), "'");
+      fault_ = absl::StrCat("unexpected '", AbslView(rest_.substr(0, 16)), "'");
     }
     if (!fault_.empty()) return absl::InvalidArgumentError(fault_);
     return value;
@@ -93,7 +93,7 @@ class Parser {
     const std::string_view name = rest_.substr(0, n);
     if (n == 0) return Fail("lacks a number or a symbol");
     const auto it = symbols_.find(name);
-    if (it == symbols_.end()) return Fail(absl::StrCat("has no value for '", Absl(name), "'"));
+    if (it == symbols_.end()) return Fail(absl::StrCat("has no value for '", AbslView(name), "'"));
     rest_.remove_prefix(n);
     return it->second;
   }
@@ -135,7 +135,7 @@ absl::StatusOr<int64_t> EvaluateExpression(std::string_view text, const SymbolVa
   auto value = Parser(text, symbols).Run();
   if (value.ok()) return value;
   return absl::InvalidArgumentError(
-      absl::StrCat("size '", Absl(text.substr(0, 256)), "' ", value.status().message()));
+      absl::StrCat("size '", AbslView(text.substr(0, 256)), "' ", value.status().message()));
 }
 
 absl::StatusOr<int64_t> EvaluateDim(const Dim& dim, const SymbolValues& symbols) {

@@ -43,15 +43,15 @@ bool IsSafeRelativePath(std::string_view path) {
 absl::StatusOr<std::string> ResolveInside(const std::string& dir, std::string_view path) {
   if (!IsSafeRelativePath(path)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("path '", Absl(path), "' leaves the artifact's folder"));
+        absl::StrCat("path '", AbslView(path), "' leaves the artifact's folder"));
   }
   auto root = RealPath(dir);
   if (!root.ok()) return root.status();
-  auto real = RealPath(absl::StrCat(dir, "/", Absl(path)));
+  auto real = RealPath(absl::StrCat(dir, "/", AbslView(path)));
   if (!real.ok()) return real.status();
   if (!absl::StartsWith(*real, absl::StrCat(*root, *root == "/" ? "" : "/"))) {
     return absl::FailedPreconditionError(
-        absl::StrCat(dir, "/", Absl(path), " is a link to ", *real, ", outside the artifact"));
+        absl::StrCat(dir, "/", AbslView(path), " is a link to ", *real, ", outside the artifact"));
   }
   return real;
 }

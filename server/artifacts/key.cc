@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "device/channel/text.h"
 #include "nlohmann/json.hpp"
 #include "server/base/canonical_json.h"
 #include "server/base/files.h"
-#include "server/base/text.h"
 
 namespace belfry::artifacts {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 // A text as it is, anything else as JSON.
-std::string Plain(const json& value) {
+std::string StdView(const json& value) {
   if (value.is_string()) return value.get<std::string>();
   const absl::StatusOr<std::string> text = CanonicalJson(value);
   return text.ok() ? *text : "?";
@@ -28,12 +28,12 @@ absl::StatusOr<ArtifactKey> FromFields(const json& fields) {
   key.hex = Sha256Hex(key.canonical);
   for (const auto& field : fields.items()) {
     if (field.key() != "options" || !field.value().is_object()) {
-      key.fields[field.key()] = Plain(field.value());
+      key.fields[field.key()] = StdView(field.value());
       continue;
     }
     key.options = *CanonicalJson(field.value());  // a part of what was canonical already
     for (const auto& option : field.value().items()) {
-      key.fields[absl::StrCat("options.", option.key())] = Plain(option.value());
+      key.fields[absl::StrCat("options.", option.key())] = StdView(option.value());
     }
   }
   return key;

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
+#include "device/channel/text.h"
 #include "server/artifacts/key.h"
 #include "server/base/files.h"
-#include "server/base/text.h"
 
 namespace belfry::artifacts {
 

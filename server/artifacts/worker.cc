@@ -12,9 +12,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "device/channel/text.h"
 #include "server/artifacts/child.h"
 #include "server/artifacts/compiler_output.h"
-#include "server/base/text.h"
 #include "server/telemetry/log.h"
 
 namespace belfry::artifacts {

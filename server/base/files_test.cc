@@ -5,10 +5,10 @@
 
 #include <string>
 
+#include "device/channel/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/base/fault_files.h"
-#include "server/base/text.h"
 
 namespace belfry {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "device/channel/text.h"
 #include "server/base/checked.h"
-#include "server/base/text.h"
 
 namespace belfry::cli {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "device/channel/text.h"
 #include "server/base/checked.h"
-#include "server/base/text.h"
 #include "server/cli/half.h"
 
 namespace belfry::cli {

@@ -1,7 +1,7 @@
 #include "server/rpc/control_handler_impl.h"
 
 #include "absl/strings/str_cat.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/rpc/metadata.h"
 #include "server/rpc/model_config.h"
 #include "server/rpc/statistics.h"

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/serving/version_state.h"
 
 namespace belfry::rpc {

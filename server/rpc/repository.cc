@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/serving/version_state.h"
 #include "server/telemetry/log.h"
 
@@ -84,8 +84,9 @@ std::vector<std::string> VersionsOf(const serving::Manager& manager, const std::
   return versions;
 }
 
+// A load asked for while the version drains begins when it has drained.
 bool OnItsWay(VersionState state) {
-  return IndexState(state) == "LOADING";
+  return IndexState(state) == "LOADING" || state == VersionState::kDraining;
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/rpc/admin_inference_service.h"
 #include "server/rpc/admin_service.h"
 #include "server/rpc/grpc_log.h"

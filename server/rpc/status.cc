@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 
 namespace belfry::rpc {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/rpc/metadata.h"
 #include "server/rpc/statistics.h"
 #include "server/rpc/status.h"

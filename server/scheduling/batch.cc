@@ -38,8 +38,12 @@ int64_t SymbolValue(const Job& job, const std::string& name, bool padded) {
   return 0;
 }
 
+// The axis along which this job's tensors are cut and joined; -1: it is run
+// whole, whatever axes the signature speaks of.
 int BatchAxis(const Job& job, const TensorSpec& spec) {
-  if (job.queue->options().signature.any_tensor) return job.binding.joinable ? 0 : -1;
+  const Signature& signature = job.queue->options().signature;
+  if (!signature.batchable) return -1;
+  if (signature.any_tensor) return job.binding.joinable ? 0 : -1;
   return spec.batch_axis;
 }
 
@@ -66,7 +70,7 @@ Shape JobOutput(const Job& job, size_t output, const TensorDesc& desc) {
   const TensorSpec& spec = signature.outputs[output];
   Shape shape(desc.dims, desc.dims + desc.rank);
   for (size_t d = 0; d < shape.size(); ++d) {
-    if (static_cast<int>(d) == spec.batch_axis) {
+    if (static_cast<int>(d) == BatchAxis(job, spec)) {
       shape[d] = job.binding.rows;
     } else if (spec.dims[d].kind == Dim::Kind::kSymbol) {
       const int64_t value = SymbolValue(job, spec.dims[d].text, /*padded=*/false);
@@ -87,19 +91,16 @@ int64_t ExecutedOutputBytes(const Job& job, size_t output, int64_t executed) {
   const TensorSpec& spec = job.queue->options().signature.outputs[output];
   Shape shape;
   for (size_t d = 0; d < spec.dims.size(); ++d) {
-    if (static_cast<int>(d) == spec.batch_axis) {
+    if (static_cast<int>(d) == BatchAxis(job, spec)) {
       shape.push_back(executed);
-      continue;
-    }
-    switch (spec.dims[d].kind) {
-      case Dim::Kind::kFixed:
-        shape.push_back(spec.dims[d].size);
-        break;
-      case Dim::Kind::kSymbol:
-        shape.push_back(SymbolValue(job, spec.dims[d].text, /*padded=*/true));
-        break;
-      case Dim::Kind::kExpression:
-        return 0;
+    } else if (spec.dims[d].kind == Dim::Kind::kFixed) {
+      shape.push_back(spec.dims[d].size);
+    } else {
+      const int64_t value = spec.dims[d].kind == Dim::Kind::kSymbol
+                                ? SymbolValue(job, spec.dims[d].text, /*padded=*/true)
+                                : 0;
+      if (value <= 0) return 0;
+      shape.push_back(value);
     }
   }
   return Bytes(shape, spec.dtype);
@@ -176,23 +177,13 @@ int64_t RoomFor(const Job& job, int64_t input_capacity, int64_t output_capacity)
 
 absl::Status CheckFits(const Job& job, int64_t input_capacity, int64_t output_capacity) {
   const QueueOptions& options = job.queue->options();
-  const Signature& signature = options.signature;
-  const auto name = [&] {
-    return absl::StrCat("model '", options.model, "' version ", options.version);
-  };
-  if (!signature.batchable && signature.fixed_batch > 0 &&
-      job.binding.rows != signature.fixed_batch) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name(), ": got ", job.binding.rows, " rows, expected exactly ", signature.fixed_batch,
-        " (", signature.unbatched_reason, ")"));
-  }
   const int64_t room = RoomFor(job, input_capacity, output_capacity);
   const int64_t rows = Cuttable(job) ? ChooseRows(1, room, options.limits) : room;
   if (rows > 0) return absl::OkStatus();
   const int64_t least = Cuttable(job) ? ExecutedRows(1, options.limits) : job.binding.rows;
   const Footprint need = FootprintOf(job, least);
   return absl::ResourceExhaustedError(absl::StrCat(
-      name(), ": an execution of ", least, " rows needs ", need.input_bytes, " bytes of inputs and ",
+      "model '", options.model, "' version ", options.version, ": an execution of ", least, " rows needs ", need.input_bytes, " bytes of inputs and ",
       need.output_bytes, " of outputs, a slot of the card holds ", input_capacity, " and ",
       output_capacity));
 }
@@ -312,18 +303,18 @@ absl::Status Batch::CheckOutput(const TensorSpec& spec, const TensorDesc& desc) 
   const auto wrong = [&](std::string_view what) {
     return absl::InternalError(absl::StrCat(
         "model '", queue_->model(), "' version ", queue_->version(), ": output '", spec.name,
-        "': the card answered ", Absl(DataTypeName(static_cast<DataType>(desc.dtype))), " ",
-        ShapeText(got), ", ", Absl(what)));
+        "': the card answered ", AbslView(DataTypeName(static_cast<DataType>(desc.dtype))), " ",
+        ShapeText(got), ", ", AbslView(what)));
   };
   if (static_cast<DataType>(desc.dtype) != spec.dtype) {
-    return wrong(absl::StrCat("expected ", Absl(DataTypeName(spec.dtype))));
+    return wrong(absl::StrCat("expected ", AbslView(DataTypeName(spec.dtype))));
   }
   if (desc.rank != spec.dims.size()) {
     return wrong(absl::StrCat("expected ", spec.dims.size(), " dimensions"));
   }
   for (size_t d = 0; d < spec.dims.size(); ++d) {
     int64_t expected = got[d];
-    if (static_cast<int>(d) == spec.batch_axis) {
+    if (static_cast<int>(d) == BatchAxis(head, spec)) {
       expected = executed_;
     } else if (spec.dims[d].kind == Dim::Kind::kFixed) {
       expected = spec.dims[d].size;
@@ -406,7 +397,7 @@ absl::Status Batch::CopyOut(const Part& part, int64_t row, std::span<const Tenso
       if (!wire::CopyOutBytes(source, outputs[o].bytes, elements, tensor.data.data())) {
         return absl::InternalError(absl::StrCat("model '", queue_->model(), "' version ",
                                                 queue_->version(), ": output '",
-                                                Absl(tensor.name), "' is no BYTES tensor of ",
+                                                AbslView(tensor.name), "' is no BYTES tensor of ",
                                                 elements, " elements"));
       }
       continue;

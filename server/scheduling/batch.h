@@ -30,8 +30,7 @@ Footprint FootprintOf(const Job& job, int64_t rows);
 int64_t RoomFor(const Job& job, int64_t input_capacity, int64_t output_capacity);
 
 // OK if a slot of such a card can hold the job; otherwise RESOURCE_EXHAUSTED with
-// the bytes needed and the limit, or INVALID_ARGUMENT for a number of rows that
-// the compiled code cannot take.
+// the bytes needed and the limit.
 absl::Status CheckFits(const Job& job, int64_t input_capacity, int64_t output_capacity);
 
 // Fills job->padded_symbols and job->group_key from the queue's buckets.

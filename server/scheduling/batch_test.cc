@@ -195,16 +195,24 @@ TEST_F(BatchTest, TellsWhatDoesNotFitASlot) {
   EXPECT_EQ(RoomFor(*job, 4096 * 3, 1 << 20), 3);
 }
 
-TEST_F(BatchTest, AFixedBatchThatSeesItsNeighboursTakesExactlyItsSize) {
+// As validation gives it: one "row", which is the whole request.
+TEST_F(BatchTest, ARequestWhoseRowsDependIsRunWhole) {
   QueueOptions options = RowOptions(2, 4);
   options.signature.batchable = false;
-  options.signature.fixed_batch = 4;
-  options.signature.unbatched_reason = "rows depend on each other";
+  options.join = false;
   auto queue = std::make_shared<ModelQueue>(std::move(options));
-  auto job = MakeJob(queue, {3, 2}, 0, &sink_a_);
-  const absl::Status s = CheckFits(*job, 1 << 16, 1 << 16);
-  EXPECT_EQ(s.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(s.message().find("exactly 4"), absl::string_view::npos) << s;
+  auto job = MakeJob(queue, {3, 2}, 1, &sink_a_);
+  job->binding.rows = 1;
+  job->binding.joinable = false;
+  EXPECT_TRUE(CheckFits(*job, 64, 64).ok());
+  auto batch = Form(queue, {job, MakeJob(queue, {1, 2}, 100, &sink_b_)});
+  ASSERT_EQ(batch->parts().size(), 1u);
+  batch->CopyIn(in_);
+  EXPECT_EQ(Input(*batch, 0), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(batch->inputs()[0].dims[0], 3);
+  Finish(*batch);
+  EXPECT_EQ(sink_a_.shape(0), (wire::Shape{3, 2}));
+  EXPECT_EQ(sink_a_.floats(0), (std::vector<float>{10, 20, 30, 40, 50, 60}));
 }
 
 }  // namespace

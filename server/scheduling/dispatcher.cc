@@ -384,7 +384,7 @@ void Dispatcher::Impl::Recover(Batch& batch, Card& card, const BatchResult& resu
   const std::string who =
       absl::StrCat("model '", queue->model(), "' version ", queue->version(), ": ");
   const auto fail = [&](const Part& part, absl::StatusCode code, std::string_view what) {
-    FinishError(*part.job, absl::Status(code, absl::StrCat(who, Absl(what))), now);
+    FinishError(*part.job, absl::Status(code, absl::StrCat(who, AbslView(what))), now);
   };
   const bool lost = result.outcome == BatchOutcome::kCardLost ||
                     result.outcome == BatchOutcome::kNoExecutable;

@@ -6,7 +6,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/cord.h"
 #include "absl/synchronization/mutex.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/serving/catalog_snapshot.h"
 #include "server/serving/names.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/telemetry/log.h"
 
 namespace belfry::serving {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/serving/names.h"
 #include "server/serving/path_guard.h"
 #include "server/telemetry/log.h"

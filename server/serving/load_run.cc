@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 
 namespace belfry::serving {
 namespace {

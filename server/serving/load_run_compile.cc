@@ -114,23 +114,10 @@ absl::StatusOr<std::shared_ptr<artifacts::ArtifactRef>> LoadRun::Get(
         version_.Edit([&](VersionStatus& status) { status.progress = progress; });
       },
       [this] { return stopped(); });
-  const MonoNs spent = rooms_.clock->Now() - begun;
-  compile_ns_ += spent;
-  telemetry::Metrics& metrics = *rooms_.metrics;
-  if (artifact.ok() && (*artifact)->was_cached()) {
-    metrics.CacheHit(request.target);
-    *shown = Describe(**artifact, "");
-  } else {
-    metrics.CacheMiss(request.target);
-    if (artifact.ok()) {
-      *shown = Describe(**artifact, shown->miss);
-      metrics.CompileDone(request.target, true, shown->compile_seconds);
-    } else if (!stopped() && !absl::IsNotFound(artifact.status())) {
-      // NOT_FOUND: nothing was compiled, because nothing may be.
-      metrics.CompileDone(request.target, false, static_cast<double>(spent) * 1e-9);
-    }
+  compile_ns_ += rooms_.clock->Now() - begun;
+  if (artifact.ok()) {
+    *shown = Describe(**artifact, (*artifact)->was_cached() ? "" : shown->miss);
   }
-  loader_.MeterCache();
   return artifact;
 }
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/serving/load_run.h"
 #include "server/telemetry/log.h"
 
@@ -84,18 +84,6 @@ absl::StatusOr<std::map<std::string, std::string>> Loader::Describe(const std::s
   auto described = options_.describe(driver);
   if (described.ok()) described_[driver] = *described;
   return described;
-}
-
-void Loader::MeterCache() {
-  absl::MutexLock lock(&meter_mutex_);
-  const auto usage = rooms_.store->GetUsage();
-  rooms_.metrics->SetCacheBytes(usage.bytes);
-  uint64_t bytes = usage.evicted_bytes - metered_.evicted_bytes;
-  // The sizes of single evictions are not told: the first carries them all.
-  for (uint64_t i = metered_.evictions; i < usage.evictions; ++i) {
-    rooms_.metrics->CacheEvicted(std::exchange(bytes, 0));
-  }
-  metered_ = usage;
 }
 
 }  // namespace belfry::serving

@@ -68,8 +68,6 @@ class Loader {
 
   // Asked once for each driver, then kept.
   absl::StatusOr<std::map<std::string, std::string>> Describe(const std::string& driver);
-  // What the cache tells of itself, brought into the metrics.
-  void MeterCache();
 
   const LoaderOptions options_;
   const Rooms rooms_;
@@ -77,8 +75,6 @@ class Loader {
   absl::Mutex describe_mutex_;
   std::map<std::string, std::map<std::string, std::string>> described_
       ABSL_GUARDED_BY(describe_mutex_);
-  absl::Mutex meter_mutex_;
-  artifacts::ArtifactStore::Usage metered_ ABSL_GUARDED_BY(meter_mutex_);
 };
 
 }  // namespace belfry::serving

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/serving/manager_impl.h"
 
 namespace belfry::serving {

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/serving/manager_impl.h"
 #include "server/serving/model_dir.h"
 #include "server/serving/names.h"

@@ -6,8 +6,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "device/channel/text.h"
 #include "server/base/canonical_json.h"
-#include "server/base/text.h"
 #include "server/serving/config_reader.h"
 #include "server/serving/yaml_tree.h"
 

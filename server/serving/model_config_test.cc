@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "device/channel/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/base/text.h"
 #include "server/serving/config_reader.h"
 
 namespace belfry::serving {

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 #include "server/telemetry/log.h"
-#include "yaml-cpp/yaml.h"
 #include "yaml-cpp/eventhandler.h"
+#include "yaml-cpp/yaml.h"
 
 namespace belfry::serving {
 namespace {

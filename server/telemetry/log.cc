@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 
 namespace belfry::telemetry {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/text.h"
+#include "device/channel/text.h"
 
 namespace belfry::wire {
 

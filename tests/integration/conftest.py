@@ -13,8 +13,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from support import models, paths  # noqa: E402
-from support.server import Server, start_server  # noqa: E402
+from support import models, paths
+from support.server import Server, start_server
 
 Starter = Callable[..., AbstractContextManager[Server]]
 

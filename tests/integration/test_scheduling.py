@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
 import grpc
 import numpy as np
@@ -20,18 +21,18 @@ from tritonclient.utils import InferenceServerException
 
 
 class Slow(torch.nn.Module):
-    """About a tenth of a second a batch on one core: enough for others to queue up behind it."""
+    """About a tenth of a second a row on one core: enough for others to queue up behind it."""
 
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(1)
-        self.w = torch.nn.Parameter(torch.randn(1200, 1200) / 40)
+        self.w = torch.nn.Parameter(torch.randn(2400, 2400) / 49)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = self.w
-        for _ in range(14):
+        y = x.repeat(1, 600)
+        for _ in range(120):
             y = torch.tanh(y @ self.w)
-        return x + y.sum() * 0
+        return x + y[:, :4]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def slow_models() -> Path:
         models.save(place, "slow", models.of_rows(Slow()), "max_batch: 1\n")
         models.save(place, "deterministic", models.tiny(3, 40, 64), "deterministic: true\nmax_batch: 16\n")
 
-    return models.made_once("scheduling-1", make)
+    return models.made_once("scheduling-3", make)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +59,7 @@ ROW = {"x": np.ones((1, 4), np.float32)}
 class Backlog:
     """Keeps the card busy with requests of 'slow' while the body of a `with` runs."""
 
-    def __init__(self, server: Server, requests: int = 6) -> None:
+    def __init__(self, server: Server, requests: int = 8) -> None:
         self.server, self.requests = server, requests
         self.done: list[str] = []
         self.threads: list[threading.Thread] = []
@@ -68,7 +69,7 @@ class Backlog:
             infer(client, "slow", ROW)
         self.done.append("ok")
 
-    def __enter__(self) -> Backlog:
+    def __enter__(self) -> Self:
         self.threads = [threading.Thread(target=self._one) for _ in range(self.requests)]
         for thread in self.threads:
             thread.start()
@@ -94,7 +95,7 @@ def test_an_expired_request_is_told_in_time_and_never_runs(slow_server: Server) 
             infer(client, "slow", ROW, client_timeout=0.05)
         assert "DEADLINE_EXCEEDED" in str(caught.value.status())
         assert time.monotonic() - start < 5
-    wait_until("counted", lambda: figures(slow_server)("belfry_expired_total") - before("belfry_expired_total") == 1)
+    wait_until("counted", lambda: figures(slow_server)("belfry_expired_total") > before("belfry_expired_total"))
     after = figures(slow_server)
     assert after("belfry_executed_rows_total") - before("belfry_executed_rows_total") == backlog.requests
 
@@ -115,7 +116,8 @@ def test_a_cancelled_request_leaves_the_queue(slow_server: Server) -> None:
         context = client.async_infer("slow", inputs_of(ROW), lambda result, error: told.append(error))
         depth = figures(slow_server)("belfry_queue_depth")
         context.cancel()
-        wait_until("cancelled", lambda: figures(slow_server)("belfry_cancelled_total") > before("belfry_cancelled_total"))
+        cancelled = before("belfry_cancelled_total")
+        wait_until("cancelled", lambda: figures(slow_server)("belfry_cancelled_total") > cancelled)
         assert depth >= 1
         wait_until("the client is told", lambda: told)
     after = figures(slow_server)
@@ -148,24 +150,24 @@ def test_a_full_queue_refuses_with_its_limit(serve: object, slow_models: Path) -
         program = torch.export.load(str(slow_models / "slow" / "1" / "model.pt2"))
         models.save(place, "narrow", program, "max_batch: 1\nmax_queue: 2\n")
 
-    folder = models.made_once("scheduling-narrow-1", make)
+    folder = models.made_once("scheduling-narrow-3", make)
     with serve(model_dir=folder, cards="cpu:1") as server:  # type: ignore[operator]
         server.wait_ready("narrow")
-        codes: list[str] = []
 
-        def run(_: int) -> None:
+        def run(_: int) -> str:
             try:
                 with server.client() as client:
                     infer(client, "narrow", ROW)
-                codes.append("OK")
             except InferenceServerException as error:
-                assert "2" in str(error)
-                codes.append(str(error.status()))
+                return f"{error.status()} {error}"
+            return "OK"
 
         with ThreadPoolExecutor(12) as pool:
-            list(pool.map(run, range(12)))
-    assert set(codes) == {"OK", "StatusCode.RESOURCE_EXHAUSTED"}
-    assert codes.count("OK") >= 3
+            answers = list(pool.map(run, range(12)))
+    refused = [a for a in answers if a != "OK"]
+    assert refused
+    assert len(answers) - len(refused) >= 3
+    assert all("RESOURCE_EXHAUSTED" in a and "2 requests" in a for a in refused), refused
 
 
 def test_deterministic_answers_are_equal_to_the_bit_whatever_rides_along(slow_server: Server) -> None:

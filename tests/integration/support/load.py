@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 from tritonclient.utils import InferenceServerException
@@ -16,8 +17,9 @@ from .server import Server
 class EchoLoad:
     """While the `with` runs, clients send tagged rows to echo and check that their own tag comes back."""
 
-    def __init__(self, server: Server, clients: int = 8, tolerate: Callable[[str], bool] = lambda status: False) -> None:
-        self.server, self.clients, self.tolerate = server, clients, tolerate
+    def __init__(self, server: Server, clients: int = 8, tolerate: Callable[[str], bool] | None = None) -> None:
+        self.server, self.clients = server, clients
+        self.tolerate = tolerate or (lambda status: False)
         self.answered: Counter[str] = Counter()
         self.wrong: list[str] = []
         self._stop = threading.Event()
@@ -51,7 +53,7 @@ class EchoLoad:
         goal = self.answered["OK"] + more
         wait_until(f"{more} more answers, {dict(self.answered)}, {self.wrong[:3]}", lambda: self.answered["OK"] >= goal)
 
-    def __enter__(self) -> EchoLoad:
+    def __enter__(self) -> Self:
         self._threads = [threading.Thread(target=self._run, args=(i,)) for i in range(1, self.clients + 1)]
         for thread in self._threads:
             thread.start()

@@ -38,9 +38,11 @@ def tiny(seed: int = 0, width: int = 4, most: int = 64) -> torch.export.Exported
     return of_rows(Tiny(), width, most)
 
 
-def of_rows(module: torch.nn.Module, width: int = 4, most: int = 64) -> torch.export.ExportedProgram:
+def of_rows(
+    module: torch.nn.Module, width: int = 4, most: int = 64, least: int = 1
+) -> torch.export.ExportedProgram:
     """Exports a module of one input x [batch, width]."""
-    batch = Dim("batch", min=1, max=most)
+    batch = Dim("batch", min=least, max=most)
     return export(module.eval(), (torch.randn(3, width),), dynamic_shapes={"x": {0: batch}})
 
 

@@ -74,7 +74,7 @@ class Server:
     def cli(self, *words: str, check: bool = True, timeout: float = 120) -> subprocess.CompletedProcess[str]:
         """Runs the command-line client against this server."""
         command = [str(BIN / "belfry"), "--server", self.address, "--admin", self.admin, *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
         if check and done.returncode != 0:
             raise AssertionError(f"{' '.join(words)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done
@@ -121,7 +121,8 @@ class Server:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"belfryd did not end within {seconds} s of signal {sig}\n{self.log()[-3000:]}") from None
+            late = f"belfryd did not end within {seconds} s of signal {sig}"
+            raise AssertionError(f"{late}\n{self.log()[-3000:]}") from None
 
 
 @contextmanager
