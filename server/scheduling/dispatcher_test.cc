@@ -252,6 +252,19 @@ TEST_F(DispatcherTest, ACancelledRequestLeavesTheQueue) {
   EXPECT_EQ(sink_.count(), 1u);
 }
 
+TEST_F(DispatcherTest, ACancellationAtTheDeadlineCountsAsExpired) {
+  Start(1);
+  CollectingSink busy;
+  Submit(&busy);
+  Submit(&busy);
+  auto job = Submit(&sink_, 1, 1, In(10'000));
+  job->accepted = job->deadline - 100'000'000'000;  // nearly all of it is over
+  dispatcher_.Cancel(job);
+  EXPECT_EQ(sink_.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(queue_->metrics().expired_before_execution.Value(), 1u);
+  EXPECT_EQ(queue_->metrics().cancelled_before_execution.Value(), 0u);
+}
+
 TEST_F(DispatcherTest, ARequestCancelledOnACardIsAnsweredOnce) {
   Start(1);
   auto job = Submit(&sink_);

@@ -91,8 +91,9 @@ def test_an_expired_request_is_told_in_time_and_never_runs(slow_server: Server) 
     before = figures(slow_server)
     with Backlog(slow_server) as backlog, slow_server.client() as client:
         start = time.monotonic()
+        # Less urgent than the backlog: an equal one with a deadline would overtake it.
         with pytest.raises(InferenceServerException) as caught:
-            infer(client, "slow", ROW, client_timeout=0.05)
+            infer(client, "slow", ROW, client_timeout=0.05, priority=3)
         assert "DEADLINE_EXCEEDED" in str(caught.value.status())
         assert time.monotonic() - start < 5
     wait_until("counted", lambda: figures(slow_server)("belfry_expired_total") > before("belfry_expired_total"))
@@ -104,7 +105,7 @@ def test_the_timeout_parameter_counts_too(slow_server: Server) -> None:
     before = figures(slow_server)
     with Backlog(slow_server), slow_server.client() as client:
         with pytest.raises(InferenceServerException, match="deadline") as caught:
-            infer(client, "slow", ROW, timeout=30_000)  # microseconds
+            infer(client, "slow", ROW, timeout=30_000, priority=3)  # microseconds
         assert "DEADLINE_EXCEEDED" in str(caught.value.status())
     assert figures(slow_server)("belfry_expired_total") - before("belfry_expired_total") == 1
 
@@ -133,11 +134,11 @@ def test_an_urgent_request_overtakes(slow_server: Server) -> None:
             infer(client, "slow", ROW, priority=priority)
         order.append(name)
 
-    with Backlog(slow_server, 3):
+    with Backlog(slow_server):
         plain = [threading.Thread(target=run, args=("plain", 3)) for _ in range(3)]
         for thread in plain:
             thread.start()
-        wait_until("they wait", lambda: figures(slow_server)("belfry_queue_depth") >= 4)
+        wait_until("they wait", lambda: figures(slow_server)("belfry_queue_depth") >= 3)
         urgent = threading.Thread(target=run, args=("urgent", 1))
         urgent.start()
         for thread in [*plain, urgent]:
