@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import grpc
 import pytest
-from support.server import Server
+from support.server import Server, wait_until
 from tritonclient.utils import InferenceServerException
 
 
@@ -92,8 +92,13 @@ def test_health_check_and_watch(echo_server: Server) -> None:
     with grpc.insecure_channel(echo_server.address) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         serving = health_pb2.HealthCheckResponse.SERVING
-        assert stub.Check(health_pb2.HealthCheckRequest(), timeout=10).status == serving
-        assert stub.Check(health_pb2.HealthCheckRequest(service="echo"), timeout=10).status == serving
+
+        def status(service: str) -> int:
+            return stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=10).status
+
+        # Published within a tenth of a second or so of the change.
+        wait_until("the server serves", lambda: status("") == serving)
+        wait_until("the model serves", lambda: status("echo") == serving)
         watch = stub.Watch(health_pb2.HealthCheckRequest(), timeout=10)
         assert next(iter(watch)).status == serving
         watch.cancel()
