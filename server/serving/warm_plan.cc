@@ -1,6 +1,7 @@
 #include "server/serving/warm_plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -12,10 +13,6 @@
 
 namespace belfry::serving {
 namespace {
-
-// Combinations that are looked at before some are left out: a bound for the
-// planning itself.
-constexpr size_t kMostCombinations = 4096;
 
 std::vector<int64_t> Within(std::initializer_list<int64_t> sizes, const SymbolRange& range,
                             int64_t largest) {
@@ -73,6 +70,12 @@ bool Fits(const std::vector<TensorSpec>& tensors, const cards::WarmShape& shape,
   return bytes && static_cast<uint64_t>(*bytes) <= capacity;
 }
 
+WarmStep With(WarmStep step, const std::string& symbol, int64_t size) {
+  step.shape.emplace_back(symbol, size);
+  step.cost *= static_cast<double>(size);
+  return step;
+}
+
 // Keeps the cheapest, the dearest and an even choice of what lies between.
 void Thin(std::vector<WarmStep>& steps) {
   if (steps.size() <= kMostWarmShapes) return;
@@ -90,21 +93,16 @@ WarmPlan PlanWarmup(const scheduling::QueueOptions& queue, size_t input_capacity
   WarmPlan plan;
   const Signature& signature = queue.signature;
   if (signature.any_tensor) return plan;
-  std::vector<WarmStep> steps(1);
-  size_t dropped = 0;
+  std::vector<WarmStep> steps = {WarmStep()};
   for (const auto& [symbol, range] : signature.symbols) {
-    std::vector<WarmStep> longer;
-    for (const WarmStep& step : steps) {
-      for (int64_t size : SizesOf(symbol, range, queue)) {
-        if (longer.size() == kMostCombinations) {
-          ++dropped;
-          continue;
-        }
-        longer.push_back({step.shape, step.cost * static_cast<double>(size)});
-        longer.back().shape.emplace_back(symbol, size);
-      }
-    }
-    steps = std::move(longer);
+    const std::vector<int64_t> sizes = SizesOf(symbol, range, queue);
+    if (sizes.empty()) continue;
+    // The further sizes of this symbol with the smallest of all before it …
+    std::vector<WarmStep> more;
+    for (size_t i = 1; i < sizes.size(); ++i) more.push_back(With(steps.front(), symbol, sizes[i]));
+    // … and its smallest in all that stand already.
+    for (WarmStep& step : steps) step = With(std::move(step), symbol, sizes.front());
+    std::move(more.begin(), more.end(), std::back_inserter(steps));
   }
   for (WarmStep& step : steps) {
     if (Fits(signature.inputs, step.shape, input_capacity) &&
@@ -118,7 +116,7 @@ WarmPlan PlanWarmup(const scheduling::QueueOptions& queue, size_t input_capacity
                    [](const WarmStep& a, const WarmStep& b) { return a.cost < b.cost; });
   const size_t fitting = plan.steps.size();
   Thin(plan.steps);
-  plan.left_out = dropped + fitting - plan.steps.size();
+  plan.left_out = fitting - plan.steps.size();
   return plan;
 }
 

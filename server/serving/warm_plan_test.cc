@@ -44,12 +44,12 @@ std::vector<std::string> Shapes(const WarmPlan& plan) {
   return out;
 }
 
-TEST(WarmPlanTest, EveryCombinationOfBuckets) {
+TEST(WarmPlanTest, EveryBucketOnce) {
   auto queue = Sequences();
   queue.limits.buckets = {1, 8};
   queue.buckets["seq"] = {128, 512};
   const auto plan = PlanWarmup(queue, kRoom, kRoom);
-  EXPECT_THAT(Shapes(plan), ElementsAre("b1s128", "b1s512", "b8s128", "b8s512"));
+  EXPECT_THAT(Shapes(plan), ElementsAre("b1s128", "b1s512", "b8s128"));
   EXPECT_EQ(plan.left_out, 0u);
 }
 
@@ -92,15 +92,15 @@ TEST(WarmPlanTest, SizesThatOverflowAreTooLarge) {
 
 TEST(WarmPlanTest, TheNumberIsBoundedAndKeepsBothEnds) {
   auto queue = Sequences();
-  for (int i = 1; i <= 20; ++i) {
+  for (int i = 1; i <= 60; ++i) {
     queue.limits.buckets.push_back(i);
     queue.buckets["seq"].push_back(i);
   }
   const auto plan = PlanWarmup(queue, kRoom, kRoom);
   EXPECT_THAT(plan.steps, SizeIs(kMostWarmShapes));
-  EXPECT_EQ(plan.left_out, 400 - kMostWarmShapes);
+  EXPECT_EQ(plan.left_out, 119 - kMostWarmShapes);
   EXPECT_EQ(Shapes(plan).front(), "b1s1");
-  EXPECT_EQ(Shapes(plan).back(), "b20s20");
+  EXPECT_EQ(Shapes(plan).back(), "b1s60");
 }
 
 TEST(WarmPlanTest, ManySymbolsDoNotExplode) {
