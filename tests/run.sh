@@ -92,8 +92,12 @@ group() {
   FAILED=$((FAILED + $2))
 }
 
+# An artifact for the C++ tests of the cpu driver, made again when the compiler changes.
+make_artifact() {
+  PYTHONPATH="$ROOT/compiler:$ROOT/tests/integration" "$VENV/bin/python" "$ROOT/tests/make_artifact.py" "$BUILD/test-artifact"
+}
 run_ctest() {
-  ctest --test-dir "$BUILD" --output-on-failure -j "$(nproc)" ${FILTER:+-R "$FILTER"}
+  BELFRY_TEST_ARTIFACT=$BUILD/test-artifact ctest --test-dir "$BUILD" --output-on-failure -j "$(nproc)" ${FILTER:+-R "$FILTER"}
 }
 run_pytest() {
   (cd "$ROOT" && BELFRY_BUILD=$BUILD BELFRY_SAMPLES=$SAMPLES PYTHONPATH="$ROOT/compiler" \
@@ -104,7 +108,11 @@ run_lint() {
 }
 
 if wanted lint; then group lint run_lint; fi
-if wanted unit; then group unit run_ctest; fi
+if wanted unit; then
+  step "compiling an artifact for the tests of the cpu driver" "$BUILD/logs/test-artifact.log" make_artifact ||
+    die "cannot compile a test artifact; see $BUILD/logs/test-artifact.log"
+  group unit run_ctest
+fi
 if wanted compiler; then group compiler run_pytest compiler/tests; fi
 if wanted models; then group models run_pytest models/tests; fi
 if wanted deploy; then group deploy run_pytest deploy/tests; fi
