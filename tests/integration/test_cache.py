@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -57,12 +59,11 @@ def test_the_second_start_compiles_nothing(folder: Path, tmp_path: Path) -> None
 def test_killed_in_the_middle_of_a_compile_and_started_again(folder: Path, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with start_server(data, model_dir=folder, cards="cpu:1") as server:
-        wait_until("compiling", lambda: server.version("m")["state"] == "COMPILING")
+        wait_until_compiler_works(server)
         children = descendants(server.pid)
         os.kill(server.pid, signal.SIGKILL)
         server.process.wait()
-        for pid in children:
-            wait_until(f"process {pid} ends with the server", lambda pid=pid: not Path(f"/proc/{pid}").exists())
+        wait_until_gone(children)
     assert manifests(data) == []
     with start_server(data, model_dir=folder, cards="cpu:1") as server:
         server.wait_ready("m")
@@ -70,11 +71,62 @@ def test_killed_in_the_middle_of_a_compile_and_started_again(folder: Path, tmp_p
     assert [p for p in (data / "artifacts").iterdir() if p.name.startswith("tmp")] == []
 
 
+def test_sigterm_ends_a_compile_with_all_its_processes(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start_server(data, model_dir=folder, cards="cpu:1") as server:
+        wait_until_compiler_works(server)
+        children = descendants(server.pid)
+        begin = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - begin < 20, "it does not wait for the compile"
+        wait_until_gone(children)
+    assert manifests(data) == []
+
+
+def test_unload_ends_a_compile_with_all_its_processes(folder: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start_server(data, model_dir=folder, cards="cpu:1") as server:
+        wait_until_compiler_works(server)
+        (card,) = (card["pid"] for card in server.cards())
+        compiler = set(descendants(server.pid)) - {card, *descendants(card)}
+        assert compiler
+        server.cli("unload", "m")
+        assert server.version("m")["state"] == "UNLOADED"
+        wait_until_gone(compiler)
+        assert manifests(data) == []
+        server.cli("load", "m")
+        ask(server)
+        assert compiles(server) == 1
+
+
+def wait_until_compiler_works(server: Server) -> None:
+    """Until `belfry show` tells a stage of the compiler, not one of the server's such as "queued"."""
+    stages = {"load", "export", "inductor"}
+
+    def works() -> bool:
+        version = server.version("m")
+        return version["state"] == "COMPILING" and (version.get("progress") or {}).get("stage") in stages
+
+    wait_until("the compiler is at work", works)
+
+
+def wait_until_gone(pids: Iterable[int]) -> None:
+    for pid in pids:
+        wait_until(f"process {pid} ends", lambda pid=pid: not Path(f"/proc/{pid}").exists())
+
+
 def descendants(pid: int) -> list[int]:
     found: list[int] = []
     for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *descendants(int(child))]
+        try:
+            children = (task / "children").read_text().split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # that thread has ended
+        for child in children:
+            try:
+                found += [int(child), *descendants(int(child))]
+            except FileNotFoundError:
+                continue  # that process has
     return found
 
 
