@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.load import EchoLoad
+from support.paths import BIN
 from support.requests import echo, golden_cases, infer
 from support.server import Server, wait_until
 
@@ -103,6 +104,41 @@ def test_a_card_process_does_not_outlive_the_server(serve: object) -> None:
             wait_until(f"card {pid} ends", lambda pid=pid: not Path(f"/proc/{pid}").exists())
 
 
+def test_cards_load_the_artifact_from_the_cache_itself(sample_server: Server) -> None:
+    """No copy in between: what the key names is what runs."""
+    models = ("card-fraud", "credit-risk", "minilm")
+    folder = (sample_server.data_dir / "artifacts").resolve()
+    wanted = {str(folder / sample_server.artifact(model)["key"] / "model.so") for model in models}
+    assert len(wanted) == len(models)
+    wait_until("both cards", lambda: all_ready(sample_server, 2))
+    for card in sample_server.cards():
+        assert {r.split("/")[0] for r in card["residents"]} >= set(models)
+        maps = Path(f"/proc/{card['pid']}/maps").read_text().splitlines()
+        mapped = {fields[5] for line in maps if len(fields := line.split(maxsplit=5)) == 6}
+        assert {path for path in mapped if Path(path).name == "model.so"} == wanted
+
+
+def test_the_server_is_not_ready_while_its_only_card_is_down(serve: object, tmp_path: Path) -> None:
+    """The card's program is a script that fails for as long as a file is there."""
+    down, card = tmp_path / "down", tmp_path / "card"
+    card.write_text(f'#!/bin/sh\n[ ! -e "{down}" ] || exit 1\nexec "{BIN / "belfry-card"}" "$@"\n')
+    card.chmod(0o755)
+    with serve("--card-binary", str(card), cards="cpu:1") as server:  # type: ignore[operator]
+        server.wait_ready("echo")
+        with server.client() as client:
+            wait_until("ready", client.is_server_ready)
+            (victim,) = card_pids(server)
+            down.touch()
+            os.kill(victim, signal.SIGKILL)
+            wait_until("a second start has failed", lambda: server.cards()[0]["restarts"] >= 2)
+            assert not client.is_server_ready()
+            assert not client.is_model_ready("echo")
+            assert client.is_server_live()
+            down.unlink()
+            wait_until("ready again", client.is_server_ready)
+            assert echo(client, np.ones(2, np.float32)).tolist() == [1, 1]
+
+
 def test_cards_tells_what_an_operator_asks(sample_server: Server) -> None:
     for card in sample_server.cards():
         assert card["state"] == "READY"
@@ -116,8 +152,6 @@ def test_cards_tells_what_an_operator_asks(sample_server: Server) -> None:
 @pytest.mark.parametrize("bad", ["cpu:0", "cpu:-1", "gpu", "cpu:1,", ""])
 def test_a_bad_cards_flag_is_a_clear_error(tmp_path: Path, bad: str) -> None:
     import subprocess
-
-    from support.paths import BIN
 
     done = subprocess.run(
         [str(BIN / "belfryd"), "--data-dir", str(tmp_path), "--cards", bad, "--listen", "127.0.0.1:0",
