@@ -46,7 +46,7 @@ absl::StatusOr<std::vector<NamedTensor>> ReadInputs(const std::vector<std::strin
 
 void SampleFlags::Bind(FlagSet* flags) {
   flags->Add("Flags", "version", StringValue(&version, "N"),
-             "Version of the model, or @ALIAS. Default: the server's choice.");
+             "Version of the model. Default: the server's choice.");
   flags->Add("Flags", "input", ListValue(&inputs, "NAME[:DATATYPE]=VALUE"),
              "VALUE is @FILE.npy, @FILE.json or JSON such as [[1,2],[3,4]]; values are brought to "
              "the datatype of the model. With one input 'NAME=' may be left out.");
