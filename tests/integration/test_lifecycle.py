@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+import queue
 import shutil
 import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import grpc
 import numpy as np
@@ -14,8 +18,9 @@ import pytest
 import torch
 from support import models
 from support.load import EchoLoad
-from support.requests import infer
+from support.requests import infer, inputs_of
 from support.server import Server, wait_until
+from support.slow import ROW, slow_folder
 from tritonclient.utils import InferenceServerException
 
 X = {"x": np.linspace(-1, 1, 4, dtype=np.float32)[None]}
@@ -149,8 +154,8 @@ def test_load_takes_paths_from_allowed_roots_only(serve: object, two_versions: P
         np.testing.assert_allclose(answer(server, "1"), expected(two_versions, 1), rtol=1e-4, atol=1e-5)
 
 
-def test_sigterm_finishes_what_is_in_flight(serve: object) -> None:
-    """Not ready first, then no new requests; every accepted one is answered; exit 0."""
+def test_after_sigterm_it_is_not_ready_first_and_the_lame_duck_still_answers(serve: object) -> None:
+    """So that load balancers look away before a request is refused; then exit 0."""
     with serve("--lame-duck", "1s") as server:  # type: ignore[operator]
         server.wait_ready("echo")
         over = ("UNAVAILABLE", "CANCELLED")
@@ -168,7 +173,46 @@ def test_sigterm_finishes_what_is_in_flight(serve: object) -> None:
             load.wait_answers(20)  # the lame duck still answers
             assert server.process.wait(30) == 0
         assert load.answered["OK"] > 100
-        assert not [line for line in server.log().splitlines() if "request lost" in line]
+
+
+def test_sigterm_finishes_what_is_in_flight(serve: object) -> None:
+    """One request runs and five wait when the signal comes: all six are answered."""
+    with serve(model_dir=slow_folder(), cards="cpu:1") as server:  # type: ignore[operator]
+        server.wait_ready("slow")
+        told: queue.Queue[tuple[Any, Any]] = queue.Queue()
+        with server.client() as client:
+            for _ in range(6):
+                client.async_infer("slow", inputs_of(ROW), lambda result, error: told.put((result, error)))
+            wait_until(
+                "six in flight", lambda: server.scrape().value("belfry_requests_in_flight", model="slow") == 6
+            )
+            server.process.send_signal(signal.SIGTERM)
+            answers = [told.get(timeout=60) for _ in range(6)]
+        assert [error for _, error in answers] == [None] * 6
+        assert all(result.as_numpy("output").shape == (1, 4) for result, _ in answers)
+        assert server.process.wait(30) == 0
+
+
+def test_every_line_of_the_json_log_is_json(serve: object) -> None:
+    """Whatever clients send and however cards die."""
+    with serve("--log-format", "json", cards="cpu:1") as server:  # type: ignore[operator]
+        server.wait_ready("echo")
+        with server.client() as client:
+            with pytest.raises(InferenceServerException):
+                infer(client, 'echo"}\n{"level":"error\\\x1b[31m\x00\u2028', X)
+            (card,) = server.cards()
+            os.kill(card["pid"], signal.SIGKILL)
+            wait_until(
+                "the card is back",
+                lambda: [(c["state"], c["pid"] != card["pid"]) for c in server.cards()] == [("READY", True)],
+            )
+            assert infer(client, "echo", {"input": np.ones(2, np.float32)})["output"].tolist() == [1, 1]
+        assert server.stop() == 0
+        lines = server.log().splitlines()
+    assert len(lines) >= 3
+    events = [json.loads(line) for line in lines]
+    assert all(isinstance(event, dict) for event in events)
+    assert any("cpu:0" in line for line in lines), "the death of the card is told"
 
 
 def test_a_second_sigterm_is_fast(serve: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +31,13 @@ def test_golden_answers(sample_server: Server, samples: Path, model: str) -> Non
     with sample_server.client() as client:
         for inputs, outputs in golden_cases(samples / model / "1").values():
             assert_close(infer(client, model, inputs), outputs)
+
+
+@pytest.mark.parametrize(("model", "least"), [("card-fraud", 0.97), ("credit-risk", 0.75)])
+def test_the_trained_models_have_learnt_something(samples: Path, model: str, least: float) -> None:
+    """On rows that training did not see; golden answers alone would be right of an untrained model, too."""
+    quality = json.loads((samples / model / "1" / "quality.json").read_text())
+    assert least < quality["auc"] <= 1, quality
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -117,8 +125,16 @@ def test_an_oversize_request_is_split_and_rejoined(sample_server: Server) -> Non
     rng = np.random.default_rng(6)
     ids = rng.integers(1000, 20000, (75, 9), dtype=np.int64)
     whole = {"input_ids": ids, "attention_mask": np.ones_like(ids)}
+    before = sample_server.scrape()
     with sample_server.client() as client:
         got = infer(client, "minilm", whole)
+        after = sample_server.scrape()
+
+        def grown(name: str) -> float:
+            return after.value(name, model="minilm") - before.value(name, model="minilm")
+
+        assert grown("belfry_executed_rows_total") == 75
+        assert grown("belfry_executions_total") >= 3, "75 rows in pieces of at most 32"
         for start in (0, 30, 74):
             part = {name: array[start : start + 1] for name, array in whole.items()}
             for name, value in infer(client, "minilm", part).items():

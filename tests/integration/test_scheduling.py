@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
 
 import grpc
 import numpy as np
@@ -16,32 +15,14 @@ import torch
 from support import models
 from support.requests import infer, inputs_of
 from support.server import Server, wait_until
+from support.slow import ROW, Backlog, slow_folder
 from tritonclient.grpc import service_pb2 as pb
 from tritonclient.utils import InferenceServerException
 
 
-class Slow(torch.nn.Module):
-    """About a tenth of a second a row on one core: enough for others to queue up behind it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(1)
-        self.w = torch.nn.Parameter(torch.randn(2400, 2400) / 49)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = x.repeat(1, 600)
-        for _ in range(120):
-            y = torch.tanh(y @ self.w)
-        return x + y[:, :4]
-
-
 @pytest.fixture(scope="module")
 def slow_models() -> Path:
-    def make(place: Path) -> None:
-        models.save(place, "slow", models.of_rows(Slow()), "max_batch: 1\n")
-        models.save(place, "deterministic", models.tiny(3, 40, 64), "deterministic: true\nmax_batch: 16\n")
-
-    return models.made_once("scheduling-3", make)
+    return slow_folder()
 
 
 @pytest.fixture(scope="module")
@@ -51,35 +32,6 @@ def slow_server(slow_models: Path, tmp_path_factory: pytest.TempPathFactory):  #
     with _serve(tmp_path_factory.mktemp("slow"), model_dir=slow_models, cards="cpu:1") as server:
         server.wait_ready("slow", "deterministic", seconds=300)
         yield server
-
-
-ROW = {"x": np.ones((1, 4), np.float32)}
-
-
-class Backlog:
-    """Keeps the card busy with requests of 'slow' while the body of a `with` runs."""
-
-    def __init__(self, server: Server, requests: int = 8) -> None:
-        self.server, self.requests = server, requests
-        self.done: list[str] = []
-        self.threads: list[threading.Thread] = []
-
-    def _one(self) -> None:
-        with self.server.client() as client:
-            infer(client, "slow", ROW)
-        self.done.append("ok")
-
-    def __enter__(self) -> Self:
-        self.threads = [threading.Thread(target=self._one) for _ in range(self.requests)]
-        for thread in self.threads:
-            thread.start()
-        wait_until("a queue builds up", lambda: self.server.scrape().value("belfry_queue_depth", model="slow") >= 2)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for thread in self.threads:
-            thread.join()
-        assert self.done == ["ok"] * self.requests
 
 
 def figures(server: Server) -> Callable[[str], float]:
@@ -174,6 +126,7 @@ def test_a_full_queue_refuses_with_its_limit(serve: object, slow_models: Path) -
 def test_deterministic_answers_are_equal_to_the_bit_whatever_rides_along(slow_server: Server) -> None:
     rng = np.random.default_rng(1)
     rows = rng.standard_normal((24, 40)).astype(np.float32)
+    before = slow_server.scrape()
     with slow_server.client() as client:
         alone = [infer(client, "deterministic", {"x": rows[i : i + 1]}) for i in range(24)]
 
@@ -190,8 +143,15 @@ def test_deterministic_answers_are_equal_to_the_bit_whatever_rides_along(slow_se
 
         with ThreadPoolExecutor(10) as pool:
             list(pool.map(run, range(10)))
-    page = slow_server.scrape()
-    assert page.value("belfry_padded_rows_total", model="deterministic") > 0
+    after = slow_server.scrape()
+
+    def grown(name: str) -> float:
+        return after.value(name, model="deterministic") - before.value(name, model="deterministic")
+
+    # One size only: every execution is padded to the sixteen rows of max_batch.
+    executions = grown("belfry_executions_total")
+    assert grown("belfry_executed_rows_total") == 24 + 24 * 2 * (1 + 2 + 3 + 4 + 5)
+    assert grown("belfry_executed_rows_total") + grown("belfry_padded_rows_total") == 16 * executions
 
 
 def test_a_client_that_hangs_up_leaves_nothing_behind(slow_server: Server) -> None:
