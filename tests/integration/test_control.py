@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import grpc
 import pytest
 from support.server import Server, wait_until
@@ -105,6 +107,29 @@ def test_health_check_and_watch(echo_server: Server) -> None:
         with pytest.raises(grpc.RpcError) as caught:
             stub.Check(health_pb2.HealthCheckRequest(service="nothing"), timeout=10)
         assert caught.value.code() == grpc.StatusCode.NOT_FOUND
+
+
+def test_a_watch_of_the_health_sees_the_end_coming(serve: object) -> None:
+    """The stream stays open over SIGTERM and brings NOT_SERVING while the lame duck still takes calls."""
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    status = health_pb2.HealthCheckResponse
+    with serve("--lame-duck", "2s", cards="cpu:1") as server:  # type: ignore[operator]
+        server.wait_ready("echo")
+        with server.client() as client:
+            wait_until("ready", client.is_server_ready)
+        with grpc.insecure_channel(server.address) as channel:
+            watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest(), timeout=60)
+            # It may begin as NOT_SERVING: publishing takes up to a tenth of a second.
+            assert any(reply.status == status.SERVING for reply in watch)
+            server.process.send_signal(signal.SIGTERM)
+            assert next(watch).status == status.NOT_SERVING
+            assert server.process.poll() is None
+            with server.client() as client:
+                assert client.is_server_live()
+                assert not client.is_server_ready()
+            watch.cancel()
+        assert server.process.wait(30) == 0
 
 
 def test_reflection_lists_the_services(echo_server: Server) -> None:
