@@ -11,7 +11,8 @@ server_pid() {
     */belfryd | */belfryd' (deleted)') ;;
     *) return 1 ;;
   esac
-  tr '\0' '\n' <"/proc/$_pid/cmdline" 2>/dev/null | grep -qxF -e "$1" -e "--data-dir=$1" || return 1
+  # cat, as a shell itself would complain of a process that ended just now.
+  cat "/proc/$_pid/cmdline" 2>/dev/null | tr '\0' '\n' | grep -qxF -e "$1" -e "--data-dir=$1" || return 1
   echo "$_pid"
 }
 
