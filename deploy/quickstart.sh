@@ -69,6 +69,7 @@ case $DATA in /*) ;; *) DATA=$PWD/$DATA ;; esac
 SERVER_LOG=$BUILD/logs/belfryd.log
 
 if [ -n "$STOP" ]; then
+  server_pid "$DATA" >/dev/null || say "no server runs from $DATA"
   stop_server "$DATA" || die "$STOP_PROBLEM"
   exit 0
 fi
@@ -91,6 +92,12 @@ ADMIN=$(address_of "$DATA" admin)
 METRICS=$(address_of "$DATA" metrics)
 say "belfryd runs as process $(server_pid "$DATA"); loading the models"
 
+# How to stop this very server, from any folder and whatever the environment is then.
+stop_command() {
+  [ -z "${BELFRY_BUILD_DIR:-}${BELFRY_DATA_DIR:-}" ] || printf "BELFRY_DATA_DIR='%s' " "$DATA"
+  printf "sh '%s' --stop\n" "$ROOT/deploy/quickstart.sh"
+}
+
 code=0
 "$VENV/bin/python" "$ROOT/models/replay.py" --models "$MODELS" --server "$INFERENCE" --admin "$ADMIN" \
   --metrics "$METRICS" --belfry "$BUILD/bin/belfry" --wait 1800 --seconds "$SECONDS_EACH" || code=$?
@@ -107,7 +114,7 @@ Go on with
   $BUILD/bin/belfry --admin $ADMIN cards
   $BUILD/bin/belfry --server $INFERENCE infer echo --input '[[1.5, 2.5]]'
 Stop it with
-  sh $0 --stop
+  $(stop_command)
 END
 case $code in
   0) ;;
