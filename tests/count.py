@@ -1,7 +1,8 @@
 """Reads how many tests passed and failed from the output of ctest, pytest or ruff: `count.py LOG EXIT_CODE`.
 
-Prints two numbers. An exit code that is not 0 counts as a failure even where the output tells of none, and a runner
-that ran nothing is a failure too: a suite that silently vanished must not look green.
+Prints two numbers. A skipped test counts as a failure: whatever the tests need is installed before they run. So does an
+exit code that is not 0 where the output tells of no failure, and a runner that ran nothing: a suite that silently
+vanished must not look green.
 """
 
 from __future__ import annotations
@@ -13,13 +14,15 @@ from pathlib import Path
 
 def count(log: str, code: int) -> tuple[int, int]:
     if match := re.search(r"(\d+)% tests passed, (\d+) tests failed out of (\d+)", log):
-        failed, total = int(match[2]), int(match[3])
+        # ctest counts a skipped test among those that passed.
+        skipped = len(re.findall(r"^\s*\d+ - .*\(Skipped\)$", log, re.MULTILINE))
+        failed, total = int(match[2]) + skipped, int(match[3])
         passed = total - failed
     else:
         # pytest's last line, such as "2 failed, 31 passed, 1 skipped in 4.2s".
-        numbers = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|errors?)\b", last_line(log))}
+        numbers = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|errors?|skipped)\b", last_line(log))}
         passed = numbers.get("passed", 0)
-        failed = numbers.get("failed", 0) + numbers.get("error", 0) + numbers.get("errors", 0)
+        failed = sum(numbers.get(word, 0) for word in ("failed", "error", "errors", "skipped"))
         if "All checks passed" in log:
             passed += 1
     if passed + failed == 0 or (code != 0 and failed == 0):

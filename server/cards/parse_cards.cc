@@ -11,8 +11,6 @@
 namespace belfry::cards {
 namespace {
 
-constexpr int kMaxCards = 256;  // of one host, all groups together
-
 // The name becomes part of a file's name (libbelfry_driver_NAME.so), so it must
 // not be able to leave its folder.
 bool IsDriverName(std::string_view name) {

@@ -14,6 +14,10 @@
 
 namespace belfry::cards {
 
+// Most cards of one server, all groups together: a model's queue has one bit for
+// each (scheduling), and no host has as many slots.
+inline constexpr int kMaxCards = 64;
+
 struct CardGroup {  // one element of --cards
   std::string driver;
   int count = 0;

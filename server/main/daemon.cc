@@ -111,8 +111,10 @@ absl::Status Daemon::StartCards() {
   dispatcher_ = std::make_unique<scheduling::Dispatcher>();
   auto pool = cards::CardPool::Start(std::move(options), dispatcher_.get());
   if (!pool.ok()) return pool.status();
-  absl::MutexLock lock(&cards_mutex_);
-  cards_ = *std::move(pool);
+  {
+    absl::MutexLock lock(&cards_mutex_);
+    cards_ = *std::move(pool);
+  }
   dispatcher_->SetCards(cards_->cards());
   return DescribeDrivers(groups_started);
 }
@@ -138,6 +140,8 @@ absl::Status Daemon::StartServing() {
   options.policy = config_.version_policy == "all" ? serving::VersionPolicy::kAll
                                                    : serving::VersionPolicy::kLatest;
   options.drain_timeout = config_.drain_timeout;
+  // Names and shapes take some room in the message too.
+  options.max_answer_bytes = (config_.max_message_mb << 20) - (64 << 10);
   options.describe_driver = [this](const std::string& driver) { return drivers_.at(driver); };
   manager_ = std::make_unique<serving::Manager>(std::move(options), catalog_.get(),
                                                 dispatcher_.get(), cards_.get(), store_.get(),

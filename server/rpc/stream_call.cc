@@ -35,8 +35,8 @@ void StreamCall::Arrived(bool ok) {
 
 void StreamCall::ReadDone(bool ok) {
   mutex_.Lock();
-  reading_ = false;
   if (!ok) {
+    reading_ = false;
     half_closed_ = true;
     PumpAndUnlock();
     return;
@@ -45,15 +45,17 @@ void StreamCall::ReadDone(bool ok) {
   Item* item = items_.back().get();
   mutex_.Unlock();
 
-  // The item stays in items_ until it is answered and written, both of which
-  // need this thread or the answer, so 'item' is good here.
+  // The item stays in items_ until it is answered, so it is good here; it is not
+  // touched after the answer may have come.
   grpc::ByteBuffer message;
   message.Swap(&incoming_);
   const absl::Status status =
       handler_->Start(std::move(message), DeadlineOf(context_), item, &item->ticket);
   if (!status.ok()) item->Refuse(status);
 
+  // Only now: as long as it reads, the object stays, whoever else is done.
   mutex_.Lock();
+  reading_ = false;
   PumpAndUnlock();
 }
 

@@ -16,8 +16,6 @@ using channel::TensorDesc;
 using wire::Shape;
 
 constexpr int64_t kHuge = INT64_MAX / 4;
-// No protobuf message of 2 GiB can be read; some room for names and shapes.
-constexpr int64_t kMaxAnswerBytes = (2047ll << 20);
 
 int64_t AlignUp(int64_t n) {
   constexpr int64_t align = channel::kTensorAlign;
@@ -117,6 +115,12 @@ bool Wanted(const Job& job, std::string_view output) {
                                       [&](const auto& o) { return o.name == output; });
 }
 
+absl::Status AnswerTooLarge(const QueueOptions& options) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "model '", options.model, "' version ", options.version, ": the answer has more than ",
+      options.max_answer_bytes, " bytes (--max-message-mb); ask for fewer rows or outputs"));
+}
+
 std::string ShapeText(std::span<const int64_t> shape) {
   return absl::StrCat("[", absl::StrJoin(shape, ","), "]");
 }
@@ -177,6 +181,12 @@ int64_t RoomFor(const Job& job, int64_t input_capacity, int64_t output_capacity)
 
 absl::Status CheckFits(const Job& job, int64_t input_capacity, int64_t output_capacity) {
   const QueueOptions& options = job.queue->options();
+  int64_t answer = 0;
+  for (size_t o = 0; o < options.signature.outputs.size(); ++o) {
+    if (options.signature.any_tensor || !Wanted(job, options.signature.outputs[o].name)) continue;
+    answer = std::min(answer + ExecutedOutputBytes(job, o, job.binding.rows), kHuge);
+  }
+  if (answer > options.max_answer_bytes) return AnswerTooLarge(options);
   const int64_t room = RoomFor(job, input_capacity, output_capacity);
   const int64_t rows = Cuttable(job) ? ChooseRows(1, room, options.limits) : room;
   if (rows > 0) return absl::OkStatus();
@@ -365,12 +375,7 @@ absl::Status Batch::MakeOutputs(Job& job, std::span<const TensorDesc> outputs) c
     const int64_t bytes = tensor.dtype == DataType::kBytes ? static_cast<int64_t>(outputs[o].bytes)
                                                            : Bytes(tensor.shape, tensor.dtype);
     total += std::min(bytes, kHuge / 256);
-    if (total > kMaxAnswerBytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("model '", queue_->model(), "' version ", queue_->version(),
-                       ": the answer has more than ", kMaxAnswerBytes,
-                       " bytes; ask for fewer rows or outputs"));
-    }
+    if (total > queue_->options().max_answer_bytes) return AnswerTooLarge(queue_->options());
     tensor.data = wire::OutputBuffer(static_cast<size_t>(bytes));
   }
   job.outputs = std::move(tensors);
@@ -409,6 +414,16 @@ absl::Status Batch::CopyOut(const Part& part, int64_t row, std::span<const Tenso
     if (axis >= 0) {
       origin[axis] = row;
       extent[axis] = part.rows;
+    }
+    // The shape was fixed by the first batch of the request; a later one may
+    // differ where only the compiled code knows the size.
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (origin[d] + extent[d] > shape[d]) {
+        return absl::InternalError(absl::StrCat(
+            "model '", queue_->model(), "' version ", queue_->version(), ": output '",
+            AbslView(tensor.name), "' has the shape ", ShapeText(shape),
+            " in one part of a request and ", ShapeText(tensor.shape), " in all of it"));
+      }
     }
     wire::CopyOut(source, {shape, origin, extent}, tensor.dtype, tensor.data.data(), tensor.shape,
                   axis, part.first_row);

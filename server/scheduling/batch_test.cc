@@ -185,6 +185,32 @@ TEST_F(BatchTest, RefusesAnswersThatDoNotFitTheSignature) {
   EXPECT_EQ(sink_a_.count(), 0u);
 }
 
+TEST_F(BatchTest, AnOutputThatShrinksBetweenPartsIsRefused) {
+  QueueOptions options = RowOptions(2, 2);
+  options.signature.outputs[0].dims[1] = {.kind = Dim::Kind::kExpression, .size = 0, .text = "?"};
+  auto queue = std::make_shared<ModelQueue>(std::move(options));
+  auto batch = Form(queue, {MakeJob(queue, {4, 2}, 1, &sink_a_)});
+  batch->CopyIn(in_);
+  Finish(*batch);
+  batch = Next(queue);
+  batch->CopyIn(in_);
+  std::vector<TensorDesc> outputs = Run(*batch);
+  outputs[0].dims[1] = 1;
+  outputs[0].bytes /= 2;
+  ASSERT_TRUE(batch->CheckOutputs(outputs).ok());
+  EXPECT_EQ(batch->CopyOut(batch->parts()[0], 0, outputs, out_).code(),
+            absl::StatusCode::kInternal);
+}
+
+TEST_F(BatchTest, AnAnswerThatNoMessageHoldsIsRefusedBeforeItRuns) {
+  QueueOptions options = RowOptions(2, 8);
+  options.max_answer_bytes = 64;
+  auto queue = std::make_shared<ModelQueue>(std::move(options));
+  EXPECT_TRUE(CheckFits(*MakeJob(queue, {8, 2}, 0, &sink_a_), 1 << 16, 1 << 16).ok());
+  const absl::Status s = CheckFits(*MakeJob(queue, {9, 2}, 0, &sink_a_), 1 << 16, 1 << 16);
+  EXPECT_EQ(s.code(), absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(BatchTest, TellsWhatDoesNotFitASlot) {
   auto queue = std::make_shared<ModelQueue>(RowOptions(1024, 8));
   auto job = MakeJob(queue, {1, 1024}, 0, &sink_a_);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "device/channel/text.h"
+#include "server/cards/pool.h"
 #include "server/scheduling/answer.h"
 #include "server/scheduling/batch.h"
 #include "server/scheduling/timer.h"
@@ -24,7 +25,7 @@ using cards::CardState;
 using cards::Slot;
 using QueuePtr = std::shared_ptr<ModelQueue>;
 
-constexpr size_t kMaxCards = 64;  // bits of ModelQueue::cards()
+static_assert(cards::kMaxCards <= 64, "bits of ModelQueue::cards()");
 
 // Payloads above this are copied by the card's own thread, so that the thread
 // that reads from the network goes on reading.
@@ -77,11 +78,10 @@ class Dispatcher::Impl {
   void SetModelListener(ModelListener* listener) { listener_.store(listener); }
 
   void SetCards(std::vector<Card*> cards) {
-    const size_t n = std::min(cards.size(), kMaxCards);
     auto seats = std::make_unique<Seats>();
-    for (size_t i = 0; i < n; ++i) {
+    for (Card* card : cards) {
       seats->push_back(std::make_unique<CardSeat>());
-      seats->back()->card = cards[i];
+      seats->back()->card = card;
     }
     seats_owner_ = std::move(seats);
     seats_.store(seats_owner_.get(), std::memory_order_release);
@@ -103,12 +103,13 @@ class Dispatcher::Impl {
         queues_.push_back(queue);
       }
     }
-    Serve(*seat);
+    seat->epoch.fetch_add(1, std::memory_order_seq_cst);
+    Serve(*seat, kSlots);
   }
 
   void Detach(const QueuePtr& queue, Card* card) {
     if (CardSeat* seat = SeatOf(*card)) DetachSeat(queue, *seat);
-    Arm(queue);
+    Reoffer(*queue);
   }
 
   void DetachAll(const QueuePtr& queue) {
@@ -131,12 +132,20 @@ class Dispatcher::Impl {
 
   void OnBatchDone(Card& card, Slot slot, void* tag, BatchResult result);
   void OnTurn(Card& card) {
-    if (CardSeat* seat = SeatOf(card)) {
-      seat->epoch.fetch_add(1, std::memory_order_seq_cst);
-      Serve(*seat);
+    CardSeat* seat = SeatOf(card);
+    if (seat == nullptr) return;
+    {
+      absl::MutexLock lock(&seat->mutex);
+      for (const QueuePtr& queue : seat->queues) queue->no_card_since().store(0);
     }
+    seat->epoch.fetch_add(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    Serve(*seat, kSlots);
   }
-  void OnCardLost(Card& card) { timer_.Arm(clock_->Now() + kNoCardGrace); }
+  // What was left to that card, or told to it alone, is offered to the others.
+  void OnCardLost(Card& card) {
+    for (const QueuePtr& queue : Queues()) Reoffer(*queue);
+  }
   void OnResidentLost(Card& card, cards::ExecutableId id, const absl::Status& status) {
     if (ModelListener* listener = listener_.load()) {
       listener->OnResidencyLost(id, card.name(), status);
@@ -165,16 +174,28 @@ class Dispatcher::Impl {
                       seat.queues.end());
   }
 
-  // Cards of the queue that are READY, fewest busy slots first.
+  static constexpr int kSlots = static_cast<int>(channel::kSlots);
+
+  std::vector<QueuePtr> Queues() {
+    absl::MutexLock lock(&queues_mutex_);
+    return queues_;
+  }
+  void Reoffer(ModelQueue& queue, bool by_card_thread = true) {
+    const MonoNs now = clock_->Now();
+    if (queue.empty()) return;
+    AnyCardSoon(queue, now);
+    timer_.Arm(queue.NextEvent(now));
+    Offer(queue, by_card_thread);
+  }
+  // Cards of the queue that are READY.
   absl::InlinedVector<CardSeat*, 8> ReadySeats(ModelQueue& queue) const;
   bool AnyCardSoon(ModelQueue& queue, MonoNs now);
   void Offer(ModelQueue& queue, bool by_card_thread);
-  void Serve(CardSeat& seat);
+  void Serve(CardSeat& seat, int most);
   std::unique_ptr<Batch> NextBatch(CardSeat& seat, MonoNs now);
   void Start(CardSeat& seat, Slot slot, std::unique_ptr<Batch> batch);
   void Complete(Batch& batch, const Card& card, const BatchResult& result, const Slot& slot);
   void Recover(Batch& batch, Card& card, const BatchResult& result);
-  void Arm(const QueuePtr& queue) { timer_.Arm(queue->NextEvent(clock_->Now())); }
   MonoNs OnTimer(MonoNs now);
 
   const Clock* const clock_;
@@ -253,35 +274,40 @@ absl::Status Dispatcher::Impl::Submit(std::shared_ptr<Job> job) {
 void Dispatcher::Impl::Offer(ModelQueue& queue, bool by_card_thread) {
   auto ready = ReadySeats(queue);
   for (CardSeat* seat : ready) seat->epoch.fetch_add(1, std::memory_order_seq_cst);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   const size_t n = ready.size();
   const size_t start = n > 1 ? rotation_.fetch_add(1, std::memory_order_relaxed) % n : 0;
-  for (int busy = 0; busy < static_cast<int>(channel::kSlots); ++busy) {
+  for (int busy = 0; busy < kSlots; ++busy) {
     for (size_t i = 0; i < n && !queue.empty(); ++i) {
       CardSeat* seat = ready[(start + i) % n];
       if (seat->card->slots_in_use() != busy) continue;
       if (by_card_thread) {
+        // All of them: which comes first does not matter, and one that dies
+        // before its turn must not be the only one that knows.
         seat->card->RequestTurn();
-        return;
+      } else {
+        Serve(*seat, 1);
       }
-      Serve(*seat);
     }
   }
 }
 
-// Starts batches on the card until its slots are taken or nothing may start.
+// Starts up to 'most' batches on the card, until its slots are taken or nothing
+// may start.
 // Lock-free hand-over: whoever finds no free slot leaves, because the holder of
 // a slot comes here after giving it back; a holder that found nothing to do
 // looks at 'epoch' again after giving the slot back, so that work which arrived
 // between its look and its release is not forgotten. (Both sides: write, full
 // fence, read.)
-void Dispatcher::Impl::Serve(CardSeat& seat) {
-  while (true) {
+void Dispatcher::Impl::Serve(CardSeat& seat, int most) {
+  while (most > 0) {
     const uint64_t epoch = seat.epoch.load(std::memory_order_seq_cst);
     {
       Slot slot = seat.card->TryAcquireSlot();
       if (!slot) return;
       if (std::unique_ptr<Batch> batch = NextBatch(seat, clock_->Now())) {
         Start(seat, std::move(slot), std::move(batch));
+        --most;
         continue;
       }
     }
@@ -299,7 +325,8 @@ std::unique_ptr<Batch> Dispatcher::Impl::NextBatch(CardSeat& seat, MonoNs now) {
   const double floor = served_up_to_.load(std::memory_order_relaxed);
   for (const QueuePtr& queue : seat.queues) {
     if (queue->empty()) continue;
-    if (auto view = queue->View(now)) {
+    const bool others = ReadySeats(*queue).size() > 1;
+    if (auto view = queue->View(seat.card->index(), others, now)) {
       view->consumed = std::max(view->consumed, floor);
       views.push_back(*view);
       owners.push_back(&queue);
@@ -338,8 +365,9 @@ void Dispatcher::Impl::Start(CardSeat& seat, Slot slot, std::unique_ptr<Batch> b
 
 void Dispatcher::Impl::OnBatchDone(Card& card, Slot slot, void* tag, BatchResult result) {
   std::unique_ptr<Batch> batch(static_cast<Batch*>(tag));
-  const double seconds =
-      result.end_ns > result.start_ns ? Seconds(result.end_ns - result.start_ns) : 0;
+  // A batch that was lost before it began has no start.
+  const bool ran = result.start_ns > 0 && result.end_ns > result.start_ns;
+  const double seconds = ran ? Seconds(result.end_ns - result.start_ns) : 0;
   batch->queue()->Settle(batch->charged, seconds);
   if (result.outcome == BatchOutcome::kOk) {
     Complete(*batch, card, result, slot);
@@ -348,7 +376,7 @@ void Dispatcher::Impl::OnBatchDone(Card& card, Slot slot, void* tag, BatchResult
   }
   batch.reset();  // jobs may free their payloads before the next batch starts
   slot = Slot();
-  if (CardSeat* seat = SeatOf(card)) Serve(*seat);
+  if (CardSeat* seat = SeatOf(card)) Serve(*seat, kSlots);
 }
 
 void Dispatcher::Impl::Complete(Batch& batch, const Card& card, const BatchResult& result,
@@ -397,9 +425,14 @@ void Dispatcher::Impl::Recover(Batch& batch, Card& card, const BatchResult& resu
   };
   const bool lost = result.outcome == BatchOutcome::kCardLost ||
                     result.outcome == BatchOutcome::kNoExecutable;
+  // Before its rows go back: they must not come here again.
+  if (result.outcome == BatchOutcome::kNoExecutable) Detach(queue, &card);
   std::vector<Part> again;
   for (Part& part : batch.parts()) {
-    if (lost) {
+    if (part.job->deadline <= now) {
+      FinishError(*part.job, absl::DeadlineExceededError("the deadline passed on a card that failed"),
+                  now);
+    } else if (lost) {
       // Rows that had not begun lose nothing by a second card; those that had
       // are tried on one other card, no more.
       if (result.started || result.outcome == BatchOutcome::kNoExecutable) ++part.retries;
@@ -422,7 +455,7 @@ void Dispatcher::Impl::Recover(Batch& batch, Card& card, const BatchResult& resu
     }
   }
   if (!again.empty()) {
-    queue->metrics().retried.Add(again.size());
+    if (lost) queue->metrics().retried.Add(again.size());
     queue->PushBack(std::move(again), lost ? card.index() : -1, /*alone=*/!lost, now);
     // Seen by DetachAll, or it is seen here: what comes back to a queue that no
     // card serves must not be forgotten.
@@ -430,17 +463,12 @@ void Dispatcher::Impl::Recover(Batch& batch, Card& card, const BatchResult& resu
     if (queue->cards().load(std::memory_order_seq_cst) == 0) {
       FailAll(queue, NoCardLeft(*queue));
     } else {
-      AnyCardSoon(*queue, now);
-      Arm(queue);
-      Offer(*queue, /*by_card_thread=*/false);
+      Reoffer(*queue, /*by_card_thread=*/false);
     }
   }
   ModelListener* listener = listener_.load();
-  if (result.outcome == BatchOutcome::kNoExecutable) {
-    Detach(queue, &card);
-    if (listener != nullptr) {
-      listener->OnResidencyLost(queue->options().executable, card.name(), result.status);
-    }
+  if (result.outcome == BatchOutcome::kNoExecutable && listener != nullptr) {
+    listener->OnResidencyLost(queue->options().executable, card.name(), result.status);
   }
   if (result.suspect && listener != nullptr) {
     listener->OnCardCrashed(queue, card.name(), result.status);
@@ -460,13 +488,8 @@ void Dispatcher::Impl::Cancel(const std::shared_ptr<Job>& job) {
 }
 
 MonoNs Dispatcher::Impl::OnTimer(MonoNs now) {
-  std::vector<QueuePtr> queues;
-  {
-    absl::MutexLock lock(&queues_mutex_);
-    queues = queues_;
-  }
   MonoNs next = kNever;
-  for (const QueuePtr& queue : queues) {
+  for (const QueuePtr& queue : Queues()) {
     for (const auto& job : queue->RemoveExpired(now)) {
       const bool never_ran = job->first_taken.load(std::memory_order_relaxed) == 0;
       if (FinishError(*job, absl::DeadlineExceededError("the deadline passed in the queue"), now) &&

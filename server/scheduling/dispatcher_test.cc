@@ -81,7 +81,7 @@ class FakeCard final : public cards::Card {
     result.outcome = outcome;
     result.started = started;
     result.suspect = suspect;
-    result.start_ns = 1000;
+    result.start_ns = started ? 1000 : 0;
     result.end_ns = 2000;
     if (outcome == BatchOutcome::kOk) {
       result.outputs = r.inputs;
@@ -289,6 +289,18 @@ TEST_F(DispatcherTest, RowsOfALostCardRunOnAnotherOnce) {
   EXPECT_EQ(sink_.floats(0), (std::vector<float>{6, 7}));
 }
 
+TEST_F(DispatcherTest, ARequestWhoseTimeRanOutOnALostCardIsNotTriedAgain) {
+  Start(2);
+  Submit(&sink_, 1, 1, In(5));
+  FakeCard& first = cards_[0]->running() == 1 ? *cards_[0] : *cards_[1];
+  FakeCard& second = &first == cards_[0].get() ? *cards_[1] : *cards_[0];
+  const MonoNs over = In(6);
+  while (Clock::Real().Now() < over) std::this_thread::yield();
+  first.Complete(BatchOutcome::kCardLost, /*started=*/true);
+  EXPECT_EQ(sink_.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(second.running(), 0u);
+}
+
 TEST_F(DispatcherTest, ARequestThatLosesTwoCardsIsAnswered) {
   Start(2);
   Submit(&sink_);
@@ -310,6 +322,28 @@ TEST_F(DispatcherTest, ABatchThatOnlyWaitedLosesNothing) {
   cards_[0]->Complete();
   EXPECT_TRUE(sink_.status().ok());
   EXPECT_EQ(crashes_.crashed, 0);
+  EXPECT_LT(queue_->consumed(), 1e-3) << "charged for time that it did not run";
+}
+
+TEST_F(DispatcherTest, ALargeRequestIsToldToEveryCard) {
+  Start(2);
+  auto job = MakeJob(queue_, {1, 2}, 0, &sink_);
+  job->request.inputs[0].payload.size = 1 << 20;  // only looked at
+  ASSERT_TRUE(dispatcher_.Submit(job).ok());
+  EXPECT_EQ(cards_[0]->turns(), 1);
+  EXPECT_EQ(cards_[1]->turns(), 1);
+  // The other dies before its turn: this one is told again.
+  cards_[1]->SetState(cards::CardState::kRestarting);
+  dispatcher_.OnCardLost(*cards_[1]);
+  EXPECT_EQ(cards_[0]->turns(), 2);
+  dispatcher_.Cancel(job);
+}
+
+TEST_F(DispatcherTest, ARequestOfTwoBatchesRunsOnTwoIdleCards) {
+  Start(2);
+  Submit(&sink_, 16);
+  EXPECT_EQ(cards_[0]->running(), 1u);
+  EXPECT_EQ(cards_[1]->running(), 1u);
 }
 
 TEST_F(DispatcherTest, OneBadRequestDoesNotSpoilItsNeighbours) {

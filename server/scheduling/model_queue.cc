@@ -112,7 +112,12 @@ absl::Status ModelQueue::Push(std::shared_ptr<Job> job, MonoNs now) {
 
 void ModelQueue::PushBack(std::vector<Part> parts, int lost_on_card, bool alone, MonoNs now) {
   absl::MutexLock lock(&mutex_);
-  for (Part& part : parts) {
+  // Numbers below those of Push: in front of every newcomer, in order. The last
+  // goes in front first, so that the first ends up as the oldest.
+  const uint64_t first = next_retry_;
+  next_retry_ += parts.size();
+  for (size_t i = parts.size(); i-- > 0;) {
+    Part& part = parts[i];
     if (Answered(*part.job)) continue;
     auto entry = std::make_unique<Entry>();
     entry->enqueued = part.job->accepted;
@@ -123,20 +128,27 @@ void ModelQueue::PushBack(std::vector<Part> parts, int lost_on_card, bool alone,
     entry->alone = part.alone || alone;
     entry->order.priority = part.job->priority;
     entry->order.deadline = part.job->deadline;
-    // Numbers below those of Push: in front of every newcomer, in order.
-    entry->order.arrival = next_retry_++;
+    entry->order.arrival = first + i;
     entry->group = GroupOf(*part.job, entry->alone);
     entry->job = std::move(part.job);
     Insert(std::move(entry), /*front=*/true);
   }
 }
 
-ModelQueue::Group* ModelQueue::Choose(MonoNs now) const {
+bool ModelQueue::Group::HasWorkFor(int card, bool other_cards) const {
+  if (!other_cards) return true;
+  // Rows that were lost stand in front; the first other one ends the look.
+  return std::any_of(by_age.begin(), by_age.end(),
+                     [card](const Entry* e) { return e->avoid_card != card; });
+}
+
+ModelQueue::Group* ModelQueue::Choose(int card, bool other_cards, MonoNs now) const {
   absl::InlinedVector<GroupView, 16> views;
   absl::InlinedVector<Group*, 16> order;
   for (const auto& [key, group] : groups_) {
     // A group whose batch may still wait is no candidate.
     if (group->ReadyAt(options_.limits) > now) continue;
+    if (!group->HasWorkFor(card, other_cards)) continue;
     views.push_back(group->View());
     order.push_back(group.get());
   }
@@ -155,8 +167,14 @@ Part ModelQueue::Cut(Entry* entry, int64_t rows, MonoNs now) {
   if (part.rows == entry->rows()) {
     Extract(entry);
   } else {
+    // The rest has just been served, so it is the youngest again: a large
+    // request must not count as starving for as long as it lasts.
+    Group& group = *groups_.find(entry->group)->second;
     entry->next_row += part.rows;
-    groups_.find(entry->group)->second->rows -= part.rows;
+    entry->enqueued = now;
+    group.rows -= part.rows;
+    group.by_age.splice(group.by_age.end(), group.by_age, entry->by_age);
+    NoteAge();
   }
   return part;
 }
@@ -171,9 +189,13 @@ int64_t ModelQueue::RowsToTake(const Group& group, const Entry& head, RoomFn roo
 Taken ModelQueue::Take(int card, bool other_cards, MonoNs now, RoomFn room) {
   Taken taken;
   absl::MutexLock lock(&mutex_);
-  Group* group = Choose(now);
+  Group* group = Choose(card, other_cards, now);
   if (group == nullptr) return taken;
-  const auto elsewhere = [&](const Entry* e) { return other_cards && e->avoid_card == card; };
+  // Left to others: rows that this card lost, and what has expired (the timer
+  // answers it within moments).
+  const auto elsewhere = [&](const Entry* e) {
+    return (other_cards && e->avoid_card == card) || e->order.deadline <= now;
+  };
 
   // One that starves goes first; the rest by urgency.
   Entry* oldest = group->by_age.front();
@@ -204,10 +226,10 @@ Taken ModelQueue::Take(int card, bool other_cards, MonoNs now, RoomFn room) {
   return taken;
 }
 
-std::optional<ModelView> ModelQueue::View(MonoNs now) const {
+std::optional<ModelView> ModelQueue::View(int card, bool other_cards, MonoNs now) const {
   if (empty()) return std::nullopt;
   absl::MutexLock lock(&mutex_);
-  const Group* group = Choose(now);
+  const Group* group = Choose(card, other_cards, now);
   if (group == nullptr) return std::nullopt;
   const GroupView view = group->View();
   return ModelView{.priority = view.urgent.priority,

@@ -38,6 +38,7 @@ struct QueueOptions {
   // Sizes to which a symbol's value is rounded up, by symbol; ascending.
   std::map<std::string, std::vector<int64_t>> buckets;
   int64_t max_queue = 8192;
+  int64_t max_answer_bytes = 2047ll << 20;  // tensors of one answer
   uint32_t default_priority = 2;
   MonoNs default_deadline = kNever;  // from acceptance
   MonoNs watchdog = 30'000'000'000;
@@ -49,7 +50,7 @@ struct QueueOptions {
 struct Entry {
   std::shared_ptr<Job> job;
   WaitingRequest order;
-  MonoNs enqueued = 0;
+  MonoNs enqueued = 0;    // or when rows of it were last taken
   int64_t next_row = 0;   // first row that waits
   int64_t end_row = 0;    // one past the last
   int retries = 0;        // runs that were lost with a card
@@ -102,8 +103,8 @@ class ModelQueue {
   Taken Take(int card, bool other_cards, MonoNs now, RoomFn room);
 
   // What a scheduler needs to choose among models; nullopt if nothing may
-  // start now. One atomic load when the queue is empty.
-  std::optional<ModelView> View(MonoNs now) const;
+  // start on this card now. One atomic load when the queue is empty.
+  std::optional<ModelView> View(int card, bool other_cards, MonoNs now) const;
   // The next instant at which something must be done though nothing arrives (a
   // deadline passes, a delayed batch becomes ready); kNever if none.
   MonoNs NextEvent(MonoNs now) const;
@@ -156,6 +157,7 @@ class ModelQueue {
     bool alone = false;        // its requests are run one by one
     GroupView View() const;
     MonoNs ReadyAt(const BatchLimits& limits) const;
+    bool HasWorkFor(int card, bool other_cards) const;
   };
   using Groups = absl::flat_hash_map<std::string, std::unique_ptr<Group>>;
 
@@ -166,7 +168,7 @@ class ModelQueue {
   Part Cut(Entry* entry, int64_t rows, MonoNs now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Rows of a batch that 'head' leads.
   int64_t RowsToTake(const Group& group, const Entry& head, RoomFn room) const;
-  Group* Choose(MonoNs now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Group* Choose(int card, bool other_cards, MonoNs now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteAge() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const QueueOptions options_;

@@ -143,12 +143,21 @@ TEST_F(ModelQueueTest, ExpiredRequestsLeaveAtOnce) {
   EXPECT_EQ(taken.parts[0].job, stays);
 }
 
+TEST_F(ModelQueueTest, WhatHasExpiredIsNotTaken) {
+  Make(RowOptions(2, 8));
+  Push(1, 2, 100);
+  auto stays = Push(1);
+  Taken taken = Take(100);
+  ASSERT_EQ(taken.parts.size(), 1u);
+  EXPECT_EQ(taken.parts[0].job, stays);
+}
+
 TEST_F(ModelQueueTest, ADelayedBatchWaitsForItsOldestOrUntilItIsFull) {
   QueueOptions options = RowOptions(2, 3);
   options.limits.delay = 1000;
   Make(std::move(options));
   Push(1, 2, kNever, 0);
-  EXPECT_FALSE(queue_->View(999).has_value());
+  EXPECT_FALSE(queue_->View(0, false, 999).has_value());
   EXPECT_TRUE(Take(999).parts.empty());
   EXPECT_EQ(queue_->NextEvent(0), 1000);
   EXPECT_EQ(Take(1000).rows, 1);
@@ -174,6 +183,30 @@ TEST_F(ModelQueueTest, LostRowsComeBackInFrontAndAvoidTheirCard) {
   EXPECT_EQ(again.parts[0].retries, 1);
 }
 
+TEST_F(ModelQueueTest, ALostRowDoesNotKeepItsCardFromOtherGroups) {
+  Make(RowOptions(2, 4));
+  Push(1, 1);
+  Taken lost = Take(0, /*card=*/0);
+  queue_->PushBack(std::move(lost.parts), /*lost_on_card=*/0, /*alone=*/false, 1);
+  auto other = MakeJob(queue_, {1, 2}, 0, &sink_);
+  other->binding.shape_key = "other";
+  ASSERT_TRUE(queue_->Push(other, 1).ok());
+  EXPECT_TRUE(queue_->View(/*card=*/0, /*other_cards=*/true, 1).has_value());
+  Taken taken = Take(1, /*card=*/0, /*others=*/true);
+  ASSERT_EQ(taken.parts.size(), 1u);
+  EXPECT_EQ(taken.parts[0].job, other);
+  EXPECT_FALSE(queue_->View(/*card=*/0, /*other_cards=*/true, 1).has_value());
+}
+
+TEST_F(ModelQueueTest, ALargeRequestThatIsBeingServedDoesNotStarve) {
+  Make(RowOptions(2, 8));
+  auto large = Push(100, 3, kNever, 0);
+  const MonoNs late = kStarvationNs + 1;
+  EXPECT_EQ(Take(late).parts[0].job, large);  // has waited too long
+  auto urgent = Push(1, 1, kNever, late);
+  EXPECT_EQ(Take(late + 1).parts[0].job, urgent);
+}
+
 TEST_F(ModelQueueTest, AnsweredJobsDoNotComeBack) {
   Make(RowOptions(2, 4));
   auto job = Push(1);
@@ -192,7 +225,7 @@ TEST_F(ModelQueueTest, GaugesReturnToZero) {
   EXPECT_EQ(metrics.in_flight.load(), 2);
   EXPECT_EQ(metrics.oldest_enqueued_ns.load(), 10);
   Take(/*now=*/30);
-  EXPECT_EQ(metrics.oldest_enqueued_ns.load(), 20);
+  EXPECT_EQ(metrics.oldest_enqueued_ns.load(), 30);  // rows of it have just been taken
   FinishError(*a, absl::CancelledError(""), 30);
   FinishError(*b, absl::CancelledError(""), 30);
   EXPECT_EQ(metrics.queue_depth.load(), 0);

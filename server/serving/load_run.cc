@@ -86,6 +86,7 @@ absl::Status LoadRun::PrepareQueue() {
   queue_.model = version_.model();
   queue_.version = std::to_string(version_.number());
   queue_.executable = version_.executable();
+  queue_.max_answer_bytes = loader_.options_.max_answer_bytes;
   queue_.metrics = rooms_.metrics->ForModel(queue_.model, queue_.version);
   return absl::OkStatus();
 }

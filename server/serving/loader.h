@@ -31,6 +31,7 @@ using DescribeFn =
 struct LoaderOptions {
   absl::Duration drain_timeout = absl::Seconds(30);
   absl::Duration warm_budget = absl::Seconds(60);  // per card
+  int64_t max_answer_bytes = 2047ll << 20;
   DescribeFn describe;
 };
 

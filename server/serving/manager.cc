@@ -37,6 +37,7 @@ Manager::Impl::Impl(ManagerOptions options, Catalog* catalog, Rooms rooms)
       rooms_(rooms),
       loader_({.drain_timeout = options_.drain_timeout,
                .warm_budget = options_.warm_budget,
+               .max_answer_bytes = options_.max_answer_bytes,
                .describe = options_.describe_driver},
               rooms),
       loads_(options_.parallel_loads),

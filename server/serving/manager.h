@@ -37,6 +37,7 @@ struct ManagerOptions {
   int quarantine_crashes = 3;
   absl::Duration quarantine_window = absl::Minutes(10);
   absl::Duration drain_timeout = absl::Seconds(30);
+  int64_t max_answer_bytes = 2047ll << 20;  // tensors of one answer
   // Time on one card for the warm-up of one version; the rest of its shapes is
   // left out.
   absl::Duration warm_budget = absl::Seconds(60);
