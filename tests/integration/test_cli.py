@@ -6,11 +6,13 @@ import json
 import os
 import queue
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support.cards import stopped_card
 from support.paths import BIN
 from support.requests import inputs_of
 from support.server import Server, wait_until
@@ -185,13 +187,18 @@ def test_drain_exit_under_load_answers_what_was_accepted(serve: object) -> None:
     with serve(model_dir=slow_folder(), cards="cpu:1") as server:  # type: ignore[operator]
         server.wait_ready("slow")
         told: queue.Queue[tuple[Any, Any]] = queue.Queue()
-        with server.client() as client:
-            for _ in range(6):
-                client.async_infer("slow", inputs_of(ROW), lambda result, error: told.put((result, error)))
-            wait_until(
-                "six in flight", lambda: server.scrape().value("belfry_requests_in_flight", model="slow") == 6
-            )
-            server.cli("drain", "--exit")
+        with server.client() as client, ThreadPoolExecutor(1) as pool:
+            with stopped_card(server):
+                for _ in range(6):
+                    client.async_infer("slow", inputs_of(ROW), lambda result, error: told.put((result, error)))
+                wait_until(
+                    "six in flight", lambda: server.scrape().value("belfry_requests_in_flight", model="slow") == 6, 20
+                )
+                drain = pool.submit(server.cli, "drain", "--exit")
+                wait_until("it drains", lambda: server.cli("health", check=False).returncode == 1, 5)
+                assert told.empty()
+                assert not drain.done(), "drain waits for what was accepted"
+            drain.result()  # exit code 0
             answers = [told.get(timeout=60) for _ in range(6)]
         assert [error for _, error in answers] == [None] * 6
         assert all(result.as_numpy("output").shape == (1, 4) for result, _ in answers)

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from support import models
+from support.cards import stopped_card
 from support.load import EchoLoad
 from support.requests import infer, inputs_of
 from support.server import Server, wait_until
@@ -181,12 +182,15 @@ def test_sigterm_finishes_what_is_in_flight(serve: object) -> None:
         server.wait_ready("slow")
         told: queue.Queue[tuple[Any, Any]] = queue.Queue()
         with server.client() as client:
-            for _ in range(6):
-                client.async_infer("slow", inputs_of(ROW), lambda result, error: told.put((result, error)))
-            wait_until(
-                "six in flight", lambda: server.scrape().value("belfry_requests_in_flight", model="slow") == 6
-            )
-            server.process.send_signal(signal.SIGTERM)
+            with stopped_card(server):
+                for _ in range(6):
+                    client.async_infer("slow", inputs_of(ROW), lambda result, error: told.put((result, error)))
+                wait_until(
+                    "six in flight", lambda: server.scrape().value("belfry_requests_in_flight", model="slow") == 6, 20
+                )
+                server.process.send_signal(signal.SIGTERM)
+                wait_until("it is not ready", lambda: server.cli("health", check=False).returncode != 0, 5)
+                assert told.empty()
             answers = [told.get(timeout=60) for _ in range(6)]
         assert [error for _, error in answers] == [None] * 6
         assert all(result.as_numpy("output").shape == (1, 4) for result, _ in answers)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import queue
-import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import grpc
 import numpy as np
 import pytest
+from support.cards import stopped_card
 from support.requests import echo, infer, inputs_of
 from support.server import Server, wait_until
 from tritonclient.grpc import service_pb2 as pb
@@ -21,27 +17,6 @@ from tritonclient.utils import InferenceServerException
 
 MIB = 1 << 20
 SMALL = np.arange(4, dtype=np.float32)
-
-
-def thread_states(pid: int) -> list[str]:
-    """The kernel's letter for each thread; T is stopped. A signal takes hold of them one after the other."""
-    stats = [task.read_text() for task in Path(f"/proc/{pid}/task").glob("*/stat")]
-    return [stat.rsplit(")", 1)[1].split()[0] for stat in stats]
-
-
-@contextmanager
-def stopped_card(server: Server) -> Iterator[None]:
-    """While the body runs, the only card does nothing, so accepted requests stay in flight.
-
-    The watchdog takes the card for hung after 30 s: the body has to be quick.
-    """
-    (card,) = server.cards()
-    os.kill(card["pid"], signal.SIGSTOP)
-    try:
-        wait_until("the card stands still", lambda: set(thread_states(card["pid"])) == {"T"}, 10)
-        yield
-    finally:
-        os.kill(card["pid"], signal.SIGCONT)
 
 
 def in_flight(server: Server) -> float:
