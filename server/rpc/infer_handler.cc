@@ -75,7 +75,9 @@ absl::Status InferHandler::Start(grpc::ByteBuffer message, MonoNs deadline,
         found = true;
         return Submit(*entry, &*request, accepted, deadline, sink, ticket);
       });
-  if (!found) metrics_->CountRejected(status.code());
+  if (found) return status;
+  status = wire::RefuseUnresolved(*request, status);
+  metrics_->CountRejected(status.code());
   return status;
 }
 

@@ -40,7 +40,8 @@ class InferHandler {
         metrics_(metrics) {}
 
   // Decodes, validates and submits. OK: the sink gets the answer, maybe before
-  // this returns. Otherwise the sink is not called. Refusals are counted.
+  // this returns. Otherwise the sink is not called. Refusals are counted: for
+  // the version that the request names once that is known, else as rejected.
   absl::Status Start(grpc::ByteBuffer message, MonoNs deadline, scheduling::AnswerSink* sink,
                      InferTicket* ticket);
 

@@ -79,7 +79,8 @@ class InputDecoder {
   InputDecoder(EnvelopeInput& from, RequestTensor& to, FaultList& faults)
       : from_(from), to_(to), faults_(faults) {}
 
-  // 'raw' is the input's entry of raw_input_contents; null: it has none.
+  // 'raw' is the input's entry of raw_input_contents; null: which one is its own
+  // cannot be told.
   void Decode(Payload* raw, bool raw_in_use, Owner* owner) {
     to_.name = from_.name;
     CheckInputParameters(from_.parameters, from_.name, &faults_);
@@ -88,15 +89,18 @@ class InputDecoder {
     const bool typed = from_.contents != nullptr && !from_.contents->empty();
     if (raw_in_use) {
       if (typed) {
-        Fault("has typed contents while raw_input_contents is used, expected one of the two");
-      } else if (raw != nullptr) {
+        PayloadFault("has typed contents while raw_input_contents is used, expected one of the "
+                     "two");
+      } else if (raw == nullptr) {
+        to_.payload_refused = true;  // the counts that differ are a fault of the request
+      } else {
         to_.payload = std::move(*raw);
         if (to_.dtype == DataType::kBytes) CheckBytes();
       }
     } else if (typed) {
       TakeContents(owner);
     } else if (elements_ && *elements_ > 0) {
-      Fault("has no data, expected raw_input_contents or contents");
+      PayloadFault("has no data, expected raw_input_contents or contents");
     }
   }
 
@@ -104,6 +108,16 @@ class InputDecoder {
   template <typename... Args>
   void Fault(const Args&... args) {
     faults_.Add("input ", Quote(from_.name), ": ", args...);
+  }
+  template <typename... Args>
+  void ShapeFault(const Args&... args) {
+    to_.shape_refused = true;
+    Fault(args...);
+  }
+  template <typename... Args>
+  void PayloadFault(const Args&... args) {
+    to_.payload_refused = true;
+    Fault(args...);
   }
 
   void ReadType() {
@@ -119,25 +133,28 @@ class InputDecoder {
 
   void ReadShape() {
     if (from_.rank > channel::kMaxRank) {
-      Fault("got ", from_.rank, " dimensions, expected at most ", channel::kMaxRank);
+      ShapeFault("got ", from_.rank, " dimensions, expected at most ", channel::kMaxRank);
       return;
     }
     to_.shape = std::move(from_.shape);
     for (size_t i = 0; i < to_.shape.size(); ++i) {
       if (to_.shape[i] >= 0) continue;
-      Fault("got shape ", ShapeText(to_.shape), ", expected no negative dimension");
+      ShapeFault("got shape ", ShapeText(to_.shape), ", expected no negative dimension");
       return;
     }
     elements_ = CheckedElementCount(to_.shape);
     const int64_t width = std::max<int64_t>(1, static_cast<int64_t>(DataTypeSize(to_.dtype)));
     if (!elements_ || !CheckedMul(*elements_, width)) {
       elements_.reset();
-      Fault("got shape ", ShapeText(to_.shape), ", expected a size that fits 63 bits");
+      ShapeFault("got shape ", ShapeText(to_.shape), ", expected a size that fits 63 bits");
     }
   }
 
   void TakeContents(Owner* owner) {
-    if (to_.dtype == DataType::kInvalid) return;  // noted already
+    if (to_.dtype == DataType::kInvalid) {  // noted already
+      to_.payload_refused = true;
+      return;
+    }
     const int expected = ContentsFieldFor(to_.dtype);
     const std::string_view type = DataTypeName(to_.dtype);
     Contents::Field* chosen = nullptr;
@@ -147,14 +164,14 @@ class InputDecoder {
         chosen = &field;
       } else if (field.count > 0) {
         other = true;
-        Fault("got ", ContentsFieldName(field.number), ", expected ", ContentsFieldName(expected),
-              " for ", type);
+        PayloadFault("got ", ContentsFieldName(field.number), ", expected ",
+                     ContentsFieldName(expected), " for ", type);
       }
     }
     if (chosen == nullptr || other) return;
     if (elements_ && static_cast<uint64_t>(*elements_) != chosen->count) {
-      Fault("got ", chosen->count, " elements in ", ContentsFieldName(expected), ", expected ",
-            *elements_, " for shape ", ShapeText(to_.shape));
+      PayloadFault("got ", chosen->count, " elements in ", ContentsFieldName(expected),
+                   ", expected ", *elements_, " for shape ", ShapeText(to_.shape));
     }
     if (chosen->view.size > 0) {
       to_.payload = std::move(chosen->view);
@@ -163,8 +180,8 @@ class InputDecoder {
     int64_t value;
     const int64_t bad = NarrowContents(to_.dtype, &chosen->bytes, &value);
     if (bad >= 0) {
-      Fault("element ", bad, " of ", ContentsFieldName(expected), " is ", value,
-            ", expected the range of ", type);
+      PayloadFault("element ", bad, " of ", ContentsFieldName(expected), " is ", value,
+                   ", expected the range of ", type);
     }
     const auto& bytes = owner->contents.emplace_back(std::move(chosen->bytes));
     to_.payload.size = bytes.size();
@@ -179,22 +196,22 @@ class InputDecoder {
     for (; cursor.left() > 0; ++count) {
       uint8_t prefix[sizeof(uint32_t)];
       if (cursor.left() < sizeof(prefix)) {
-        Fault("element ", count, " begins ", cursor.left(),
-              " bytes before the end, expected a length of 4 bytes");
+        PayloadFault("element ", count, " begins ", cursor.left(),
+                     " bytes before the end, expected a length of 4 bytes");
         return;
       }
       cursor.Read(prefix, sizeof(prefix));
       const uint32_t length = LoadLittle<uint32_t>(prefix);
       if (length > cursor.left()) {
-        Fault("element ", count, " has length ", length, ", expected at most ", cursor.left(),
-              ", which is what is left");
+        PayloadFault("element ", count, " has length ", length, ", expected at most ",
+                     cursor.left(), ", which is what is left");
         return;
       }
       cursor.Skip(length);
     }
     if (count != *elements_) {
-      Fault("got ", count, " BYTES elements, expected ", *elements_, " for shape ",
-            ShapeText(to_.shape));
+      PayloadFault("got ", count, " BYTES elements, expected ", *elements_, " for shape ",
+                   ShapeText(to_.shape));
     }
   }
 
@@ -207,13 +224,14 @@ class InputDecoder {
 
 void DecodeInputs(Envelope& envelope, Request* request, Owner* owner, FaultList* faults) {
   const bool raw_in_use = !envelope.raw.empty();
-  if (raw_in_use && envelope.raw.size() != envelope.inputs.size()) {
+  const bool paired = envelope.raw.size() == envelope.inputs.size();
+  if (raw_in_use && !paired) {
     faults->Add("got ", envelope.raw.size(), " raw_input_contents, expected ",
                 envelope.inputs.size(), ", one for each input");
   }
   request->inputs.resize(envelope.inputs.size());
   for (size_t i = 0; i < envelope.inputs.size(); ++i) {
-    Payload* raw = i < envelope.raw.size() ? &envelope.raw[i] : nullptr;
+    Payload* raw = paired ? &envelope.raw[i] : nullptr;
     InputDecoder(envelope.inputs[i], request->inputs[i], *faults).Decode(raw, raw_in_use, owner);
   }
 }
@@ -243,16 +261,14 @@ absl::StatusOr<Request> Decode(std::span<const Segment> message, const DecodeLim
             ? reader.fault()
             : Cat("model ", Quote(envelope.model_name), ": ", reader.fault()));
   }
-  FaultList faults;
   Request request;
   request.model_name = envelope.model_name;
   request.model_version = envelope.model_version;
   request.id = envelope.id;
-  if (request.model_name.empty()) faults.Add("model_name is empty");
-  ApplyRequestParameters(envelope.parameters, &request, &faults);
-  DecodeInputs(envelope, &request, owner.get(), &faults);
-  DecodeOutputs(envelope, &request, &faults);
-  if (!faults.empty()) return faults.ToStatus(Cat("model ", Quote(request.model_name)));
+  if (request.model_name.empty()) request.faults.Add("model_name is empty");
+  ApplyRequestParameters(envelope.parameters, &request, &request.faults);
+  DecodeInputs(envelope, &request, owner.get(), &request.faults);
+  DecodeOutputs(envelope, &request, &request.faults);
   request.owner = std::move(owner);
   return request;
 }

@@ -18,11 +18,13 @@ struct DecodeLimits {
 };
 
 // Takes the buffer (its slices live on in the Request). Raw payloads are not
-// copied. INVALID_ARGUMENT names what is wrong; all faults that can be told
-// without the model's signature are in the one message: raw and typed contents
-// mixed, counts that differ, unknown datatype, negative dimension, BYTES
-// elements that do not add up, typed field that does not fit the datatype,
-// parameter of the wrong type. Thread-safe.
+// copied. An error (INVALID_ARGUMENT) only if the bytes are no ModelInferRequest
+// or exceed the limits. All other faults that can be told without the model's
+// signature are in Request::faults, for Validate to tell them together with its
+// own: raw and typed contents mixed, counts that differ, unknown datatype,
+// negative dimension, BYTES elements that do not add up, typed field that does
+// not fit the datatype, parameter of the wrong type. Such a request is OK here
+// and refused by Validate. Thread-safe.
 absl::StatusOr<Request> DecodeInferRequest(grpc::ByteBuffer buffer,
                                            const DecodeLimits& limits = {});
 

@@ -17,19 +17,30 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
+// What the decoder found wrong with a request that it could read; "OK": nothing.
+std::string FaultsOf(const Request& request) {
+  if (request.faults.empty()) return "OK";
+  const absl::Status status = request.faults.ToStatus("model " + Quote(request.model_name));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  return std::string(status.message());
+}
+
 // A request and the memory that its payloads look at.
 struct Decoded {
   Pieces pieces;
   absl::StatusOr<Request> request;
   explicit Decoded(const std::string& bytes, std::vector<size_t> cuts = {})
       : pieces(bytes, std::move(cuts)), request(DecodeInferRequest(pieces.segments())) {}
+
+  // "OK": neither an error nor a fault.
+  std::string Fault() const {
+    return request.ok() ? FaultsOf(*request) : std::string(request.status().message());
+  }
 };
 
 std::string ErrorOf(const ModelInferRequest& r) {
   Decoded d(r.SerializeAsString());
-  if (d.request.ok()) return "OK";
-  EXPECT_EQ(d.request.status().code(), absl::StatusCode::kInvalidArgument);
-  return std::string(d.request.status().message());
+  return d.Fault();
 }
 
 ModelInferRequest Base() {
@@ -50,7 +61,9 @@ template <typename Fill>
 std::string PayloadOf(const std::string& type, int64_t count, Fill&& fill) {
   Decoded d(Typed(type, {count}, fill).SerializeAsString());
   EXPECT_TRUE(d.request.ok()) << d.request.status();
-  return d.request.ok() ? BytesOf(d.request->inputs[0].payload) : "";
+  if (!d.request.ok()) return "";
+  EXPECT_EQ(FaultsOf(*d.request), "OK");
+  return BytesOf(d.request->inputs[0].payload);
 }
 
 TEST(DecodeTest, RawRequest) {
@@ -66,7 +79,7 @@ TEST(DecodeTest, RawRequest) {
   const std::string bytes = r.SerializeAsString();
   for (size_t cut = 0; cut <= bytes.size(); ++cut) {
     Decoded d(bytes, {cut});
-    ASSERT_TRUE(d.request.ok()) << d.request.status();
+    ASSERT_EQ(d.Fault(), "OK");
     const Request& q = *d.request;
     EXPECT_EQ(q.model_name, "m");
     EXPECT_EQ(q.model_version, "@champion");
@@ -106,8 +119,9 @@ TEST(DecodeTest, ByteBufferKeepsItsSlicesAliveEvenSmallOnes) {
 }
 
 TEST(DecodeTest, EmptyBufferIsAnEmptyRequest) {
-  EXPECT_EQ(DecodeInferRequest(grpc::ByteBuffer()).status().message(),
-            "model '': model_name is empty");
+  const auto request = DecodeInferRequest(grpc::ByteBuffer());
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(FaultsOf(*request), "model '': model_name is empty");
 }
 
 TEST(DecodeTest, MalformedBytesNameTheModelAndThePlace) {
@@ -166,7 +180,7 @@ TEST(DecodeTest, AnyNumberButZeroIsATypedTrue) {
   // bool_contents, packed: 2 and 0.
   Decoded d("\x0a\x01m\x2a\x12\x0a\x01x\x12\x04" "BOOL\x1a\x01\x02\x2a\x04\x0a\x02\x02" +
             std::string(1, '\0'));
-  ASSERT_TRUE(d.request.ok()) << d.request.status();
+  ASSERT_EQ(d.Fault(), "OK");
   EXPECT_EQ(BytesOf(d.request->inputs[0].payload), std::string("\1\0", 2));
 }
 
@@ -238,13 +252,13 @@ TEST(DecodeTest, BytesElementsAreWalked) {
     std::string first;
     for (size_t cut = 0; cut <= bytes.size(); ++cut) {
       Decoded d(bytes, {cut});
-      const std::string text(d.request.status().message());
+      const std::string text = d.Fault();
       if (cut == 0) first = text;
       EXPECT_EQ(text, first) << "cut at " << cut;
     }
     return first;
   };
-  EXPECT_EQ(error(Elements({"abc", "", "d"}), 3), "");
+  EXPECT_EQ(error(Elements({"abc", "", "d"}), 3), "OK");
   EXPECT_EQ(error(Elements({"abc"}), 2),
             "model 'm': input 's': got 1 BYTES elements, expected 2 for shape [2]");
   EXPECT_EQ(error(Elements({"a", "b"}) + "xy", 2),
@@ -299,20 +313,46 @@ TEST(DecodeTest, ManyFaultsMakeABoundedMessage) {
   EXPECT_THAT(error, HasSubstr(" more"));
 }
 
+TEST(DecodeTest, WhatCouldBeReadIsThereBesideTheFaults) {
+  ModelInferRequest r = Base();
+  r.set_model_version("3");
+  r.set_id("42");
+  AddInput(&r, "type", "FLOAT", {2});
+  AddInput(&r, "shape", "FP32", {-1});
+  AddInput(&r, "payload", "BYTES", {1});
+  AddInput(&r, "fine", "FP32", {1});
+  for (const char* raw : {"12345678", "", "12", "1234"}) r.add_raw_input_contents(raw);
+  r.add_outputs()->set_name("y");
+  Decoded d(r.SerializeAsString());
+  ASSERT_TRUE(d.request.ok()) << d.request.status();
+  const Request& q = *d.request;
+  EXPECT_FALSE(q.faults.empty());
+  EXPECT_EQ(q.model_name + q.model_version + q.id, "m342");
+  ASSERT_EQ(q.inputs.size(), 4u);
+  EXPECT_EQ(q.inputs[0].dtype, DataType::kInvalid);
+  EXPECT_EQ(q.inputs[0].shape, (Shape{2}));
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(q.inputs[i].shape_refused, i == 1) << i;
+    EXPECT_EQ(q.inputs[i].payload_refused, i == 2) << i;
+  }
+  EXPECT_EQ(BytesOf(q.inputs[3].payload), "1234");
+  ASSERT_EQ(q.outputs.size(), 1u);
+}
+
 TEST(DecodeTest, PriorityAndTimeout) {
   ModelInferRequest r = Base();
   auto& p = *r.mutable_parameters();
   p["priority"].set_uint64_param(1);
   p["timeout"].set_int64_param(250000);
   Decoded d(r.SerializeAsString());
-  ASSERT_TRUE(d.request.ok()) << d.request.status();
+  ASSERT_EQ(d.Fault(), "OK");
   EXPECT_EQ(d.request->priority, 1u);
   EXPECT_EQ(d.request->timeout_us, 250000);
 
   p["priority"].set_int64_param(int64_t{1} << 40);
   p["timeout"].set_uint64_param(UINT64_MAX);
   Decoded large(r.SerializeAsString());
-  ASSERT_TRUE(large.request.ok()) << large.request.status();
+  ASSERT_EQ(large.Fault(), "OK");
   EXPECT_EQ(large.request->priority, UINT32_MAX);
   EXPECT_EQ(large.request->timeout_us, INT64_MAX);
 
@@ -367,7 +407,7 @@ TEST(DecodeTest, Classification) {
   p["classification"].set_int64_param(3);
   p["binary_data"].set_bool_param(true);
   Decoded d(r.SerializeAsString());
-  ASSERT_TRUE(d.request.ok()) << d.request.status();
+  ASSERT_EQ(d.Fault(), "OK");
   EXPECT_EQ(d.request->outputs[0].classification, 3u);
   p["classification"].set_bool_param(true);
   EXPECT_THAT(ErrorOf(r), HasSubstr("output 'y': parameter 'classification': got bool_param true, "
@@ -383,7 +423,7 @@ TEST(DecodeTest, MergedAndUnpackedContents) {
   std::string bytes = "\x0a\x01m\x2a";
   bytes.push_back(static_cast<char>(input.size()));
   Decoded d(bytes + input);
-  ASSERT_TRUE(d.request.ok()) << d.request.status();
+  ASSERT_EQ(d.Fault(), "OK");
   EXPECT_EQ(BytesOf(d.request->inputs[0].payload), RawOf<float>({1, 2, 3}));
 }
 

@@ -12,6 +12,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "device/channel/dtype.h"
+#include "server/wire/faults.h"
 
 namespace belfry::wire {
 
@@ -36,6 +37,11 @@ struct RequestTensor {
   // Little-endian, as on the wire, whatever the host. A tensor that came as
   // typed 'contents' has been brought into the same form by the decoder.
   Payload payload;
+  // What Request::faults tells of this tensor already, so that Validate does not
+  // say it again in other words; an unknown datatype is kInvalid. They silence a
+  // complaint, never a refusal.
+  bool shape_refused = false;
+  bool payload_refused = false;
 };
 
 struct RequestedOutput {
@@ -61,6 +67,10 @@ struct Request {
   std::vector<RequestTensor> inputs;      // after Validate: in signature order
   std::vector<RequestedOutput> outputs;   // empty: all, in signature order
   std::unique_ptr<PayloadOwner> owner;
+  // What the decoder found wrong. A request with faults never becomes a Binding:
+  // Validate begins its own list with them. The fields above hold what could be
+  // read, so that it can tell the rest as well.
+  FaultList faults;
 };
 
 // What Validate found out about a request's shapes.

@@ -30,7 +30,13 @@ std::string SpecText(const TensorSpec& spec) {
   return text + "]";
 }
 
+// "FP32 [2,30]", without a datatype that is unknown and a shape that the decoder
+// refused: both are told in its words.
 std::string TensorText(const RequestTensor& tensor) {
+  if (tensor.dtype == DataType::kInvalid) {
+    return tensor.shape_refused ? "" : ShapeText(tensor.shape);
+  }
+  if (tensor.shape_refused) return std::string(DataTypeName(tensor.dtype));
   return Cat(DataTypeName(tensor.dtype), " ", ShapeText(tensor.shape));
 }
 
@@ -60,6 +66,7 @@ int FindSpec(const std::vector<TensorSpec>& specs, std::string_view name) {
 // The size of a tensor of fixed-size elements must be that of its shape. BYTES
 // elements were walked by the decoder.
 void CheckSize(const RequestTensor& tensor, FaultList* faults) {
+  if (tensor.payload_refused && !faults->empty()) return;
   const size_t width = DataTypeSize(tensor.dtype);
   if (width == 0) return;
   const auto elements = CheckedElementCount(tensor.shape);
@@ -68,6 +75,33 @@ void CheckSize(const RequestTensor& tensor, FaultList* faults) {
   faults->Add("input ", Quote(tensor.name), ": got ", tensor.payload.size, " bytes, expected ",
               bytes ? Cat(*bytes) : "a size that fits 63 bits", " for ",
               TensorText(tensor));
+}
+
+void CheckOutputs(const Signature& signature, const Request& request, FaultList* faults) {
+  for (size_t i = 0; i < request.outputs.size(); ++i) {
+    const RequestedOutput& wanted = request.outputs[i];
+    const int at = FindSpec(signature.outputs, wanted.name);
+    if (at < 0) {
+      faults->Add("unknown output ", Quote(wanted.name), ", expected one of ",
+                  ListNames(signature.outputs));
+      continue;
+    }
+    for (size_t j = 0; j < i; ++j) {
+      if (request.outputs[j].name != wanted.name) continue;
+      faults->Add("output ", Quote(wanted.name), " is asked for twice");
+      break;
+    }
+    if (wanted.classification == 0) continue;
+    const TensorSpec& spec = signature.outputs[at];
+    const bool any = signature.any_tensor && !request.inputs.empty();
+    if (any && request.inputs[0].dtype == DataType::kInvalid) continue;  // refused already
+    const DataType dtype = any ? request.inputs[0].dtype : spec.dtype;
+    const size_t rank = any ? request.inputs[0].shape.size() : spec.dims.size();
+    if (dtype == DataType::kBytes || rank == 0) {
+      faults->Add("output ", Quote(wanted.name), ": classification of a ", DataTypeName(dtype),
+                  " tensor of rank ", rank, ", expected numbers and a rank of at least 1");
+    }
+  }
 }
 
 // One request against the signature of an ordinary model.
@@ -83,6 +117,9 @@ class Checker {
     if (faults_->empty()) SortInputs();
     CheckSymbols();
     CheckRows();
+    CheckOutputs(signature_, *request_, faults_);
+    // Last: it is long, and help more than a fault.
+    if (wrong_names_) faults_->Add("expected inputs: ", ListSpecs(signature_.inputs));
     return MakeBinding();
   }
 
@@ -94,13 +131,12 @@ class Checker {
 
   void MatchInputs() {
     position_.assign(signature_.inputs.size(), -1);
-    bool wrong_names = false;
     for (size_t i = 0; i < request_->inputs.size(); ++i) {
       const RequestTensor& tensor = request_->inputs[i];
       const int at = FindSpec(signature_.inputs, tensor.name);
       if (at < 0) {
         faults_->Add("unexpected input ", Quote(tensor.name));
-        wrong_names = true;
+        wrong_names_ = true;
       } else if (position_[at] >= 0) {
         faults_->Add("input ", Quote(tensor.name), " is given twice");
       } else {
@@ -111,25 +147,34 @@ class Checker {
     for (size_t i = 0; i < position_.size(); ++i) {
       if (position_[i] >= 0) continue;
       faults_->Add("input '", signature_.inputs[i].name, "' is missing");
-      wrong_names = true;
+      wrong_names_ = true;
     }
-    if (wrong_names) faults_->Add("expected inputs: ", ListSpecs(signature_.inputs));
   }
 
   // Dtype, rank and fixed dimensions in one fault; then what the symbols say.
   void CheckTensor(const TensorSpec& spec, const RequestTensor& tensor) {
-    bool ok = tensor.dtype == spec.dtype && tensor.shape.size() == spec.dims.size();
-    for (size_t d = 0; ok && d < spec.dims.size(); ++d) {
-      ok = tensor.shape[d] >= 0 && (spec.dims[d].kind != Dim::Kind::kFixed ||
-                                    IsFixedBatch(spec, d) || tensor.shape[d] == spec.dims[d].size);
-    }
-    if (!ok) {
-      faults_->Add("input '", spec.name, "': got ", TensorText(tensor), ", expected ",
-                   SpecText(spec));
-      return;
+    const bool shape_ok = FitsShape(spec, tensor);
+    if (tensor.dtype != spec.dtype || !shape_ok) {
+      // What the decoder told is not told again, only what was expected.
+      const bool unknown = tensor.dtype == DataType::kInvalid;
+      const bool told = unknown ? shape_ok : tensor.shape_refused && tensor.dtype == spec.dtype;
+      const std::string got = told ? "" : TensorText(tensor);
+      faults_->Add("input '", spec.name, "': ", got.empty() ? "" : Cat("got ", got, ", "),
+                   "expected ", SpecText(spec));
+      if (!unknown || !shape_ok) return;
     }
     for (size_t d = 0; d < spec.dims.size(); ++d) BindDim(spec, d, tensor);
     CheckSize(tensor, faults_);
+  }
+
+  bool FitsShape(const TensorSpec& spec, const RequestTensor& tensor) const {
+    if (tensor.shape_refused || tensor.shape.size() != spec.dims.size()) return false;
+    for (size_t d = 0; d < spec.dims.size(); ++d) {
+      if (tensor.shape[d] < 0) return false;
+      if (spec.dims[d].kind != Dim::Kind::kFixed || IsFixedBatch(spec, d)) continue;
+      if (tensor.shape[d] != spec.dims[d].size) return false;
+    }
+    return true;
   }
 
   // A batch axis of fixed size takes any number of rows: requests are gathered,
@@ -211,7 +256,9 @@ class Checker {
     if (*rows_ < 1) {
       faults_->Add("got a batch of 0 rows, expected at least 1");
     } else if (*rows_ > 1 && std::all_of(request_->inputs.begin(), request_->inputs.end(),
-                                         [](const auto& t) { return t.payload.size == 0; })) {
+                                         [](const auto& t) {
+                                           return t.payload.size == 0 && !t.payload_refused;
+                                         })) {
       faults_->Add("got a batch of ", *rows_, " rows that hold no data, expected at most 1");
     }
   }
@@ -260,6 +307,7 @@ class Checker {
   std::optional<int64_t> rows_;
   const TensorSpec* rows_from_ = nullptr;
   bool joinable_ = true;
+  bool wrong_names_ = false;
 };
 
 // The echo model: one tensor of any type and shape.
@@ -277,7 +325,9 @@ Binding CheckAnyTensor(const Signature& signature, const Request& request, Fault
     return binding;
   }
   const RequestTensor& tensor = request.inputs[0];
-  if (tensor.dtype == DataType::kInvalid || !CheckedElementCount(tensor.shape) ||
+  const bool unreadable = tensor.dtype == DataType::kInvalid || tensor.shape_refused;
+  if (unreadable && !faults->empty()) return binding;  // the decoder said so
+  if (unreadable || !CheckedElementCount(tensor.shape) ||
       tensor.shape.size() > channel::kMaxRank) {
     faults->Add("input ", Quote(tensor.name), ": got ", TensorText(tensor),
                 ", expected a known datatype, sizes of at least 0 and at most ",
@@ -299,44 +349,32 @@ Binding CheckAnyTensor(const Signature& signature, const Request& request, Fault
   return binding;
 }
 
-void CheckOutputs(const Signature& signature, const Request& request, FaultList* faults) {
-  for (size_t i = 0; i < request.outputs.size(); ++i) {
-    const RequestedOutput& wanted = request.outputs[i];
-    const int at = FindSpec(signature.outputs, wanted.name);
-    if (at < 0) {
-      faults->Add("unknown output ", Quote(wanted.name), ", expected one of ",
-                  ListNames(signature.outputs));
-      continue;
-    }
-    for (size_t j = 0; j < i; ++j) {
-      if (request.outputs[j].name != wanted.name) continue;
-      faults->Add("output ", Quote(wanted.name), " is asked for twice");
-      break;
-    }
-    if (wanted.classification == 0) continue;
-    const TensorSpec& spec = signature.outputs[at];
-    const bool any = signature.any_tensor && !request.inputs.empty();
-    const DataType dtype = any ? request.inputs[0].dtype : spec.dtype;
-    const size_t rank = any ? request.inputs[0].shape.size() : spec.dims.size();
-    if (dtype == DataType::kBytes || rank == 0) {
-      faults->Add("output ", Quote(wanted.name), ": classification of a ", DataTypeName(dtype),
-                  " tensor of rank ", rank, ", expected numbers and a rank of at least 1");
-    }
-  }
+Binding CheckEcho(const Signature& signature, const Request& request, FaultList* faults) {
+  Binding binding = CheckAnyTensor(signature, request, faults);
+  CheckOutputs(signature, request, faults);
+  return binding;
 }
 
 }  // namespace
 
 absl::StatusOr<Binding> Validate(std::string_view model, std::string_view version,
                                  const Signature& signature, Request* request) {
-  FaultList faults;
-  Binding binding = signature.any_tensor ? CheckAnyTensor(signature, *request, &faults)
+  // A copy: a request that is validated again, for another version, is refused again.
+  FaultList faults = request->faults;
+  Binding binding = signature.any_tensor ? CheckEcho(signature, *request, &faults)
                                          : Checker(signature, request, &faults).Run();
-  CheckOutputs(signature, *request, &faults);
   if (!faults.empty()) {
     return faults.ToStatus(Cat("model '", model, "' version ", version));
   }
   return binding;
+}
+
+absl::Status RefuseUnresolved(const Request& request, const absl::Status& why) {
+  if (request.faults.empty()) return why;
+  FaultList faults = request.faults;
+  // An empty name is a fault of its own; that no model has it is no news.
+  if (!request.model_name.empty()) faults.Add(why.message());
+  return faults.ToStatus(Cat("model ", Quote(request.model_name)));
 }
 
 }  // namespace belfry::wire

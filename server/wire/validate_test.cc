@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "server/wire/decode.h"
+#include "server/wire/test_messages.h"
 
 namespace belfry::wire {
 namespace {
@@ -321,6 +325,150 @@ TEST_F(ValidateTest, AllFaultsAtOnce) {
   EXPECT_THAT(error, HasSubstr("input 'mask': got 3 bytes, expected 128"));
   EXPECT_THAT(error, HasSubstr("unexpected input 'more'"));
   EXPECT_THAT(error, HasSubstr("unknown output 'nothing'"));
+}
+
+TEST_F(ValidateTest, ARequestWithFaultsIsNeverBound) {
+  Add("ids", DataType::kInt64, {1, 16});
+  Add("mask", DataType::kInt64, {1, 16});
+  request_.faults.Add("parameter 'timeout': nonsense");
+  const std::string expected = "model 'm' version 3: parameter 'timeout': nonsense";
+  EXPECT_EQ(Error(Encoder()), expected);
+  EXPECT_EQ(Error(Encoder()), expected);  // nor the second time
+}
+
+TEST_F(ValidateTest, MarksWithoutFaultsHideNothing) {
+  Add("ids", DataType::kInvalid, {1, 16});
+  Add("mask", DataType::kInt64, {1, 16}, 3);
+  request_.inputs[1].payload_refused = true;
+  EXPECT_NE(Error(Encoder()), "OK");
+  request_.inputs.clear();
+  Add("ids", DataType::kInt64, {1, 16});
+  Add("mask", DataType::kInt64, {1, 16}, 3);
+  request_.inputs[1].payload_refused = true;
+  EXPECT_THAT(Error(Encoder()), HasSubstr("input 'mask': got 3 bytes, expected 128"));
+  request_.inputs[1] = RequestTensor();
+  request_.inputs[1].name = "mask";
+  request_.inputs[1].shape_refused = true;
+  EXPECT_THAT(Error(Encoder()), HasSubstr("input 'mask': expected INT64 [batch,seq]"));
+  request_.inputs.clear();
+  Add("input", DataType::kFp32, {1});
+  request_.inputs[0].shape_refused = true;
+  EXPECT_NE(Error(EchoSignature()), "OK");
+}
+
+// The way of real requests: bytes, decoder, Validate.
+class DecodedFaultsTest : public testing::Test {
+ protected:
+  DecodedFaultsTest() { message_.set_model_name("m"); }
+
+  Request Decode() {
+    bytes_ = message_.SerializeAsString();
+    const Segment whole{reinterpret_cast<const uint8_t*>(bytes_.data()), bytes_.size()};
+    auto request = DecodeInferRequest({&whole, 1});
+    EXPECT_TRUE(request.ok()) << request.status();
+    return request.ok() ? *std::move(request) : Request();
+  }
+
+  std::string Error(const Signature& signature) {
+    Request request = Decode();
+    const auto binding = Validate("m", "3", signature, &request);
+    return binding.ok() ? "OK" : std::string(binding.status().message());
+  }
+
+  inference::ModelInferRequest message_;
+  std::string bytes_;
+};
+
+constexpr char kKnown[] =
+    "expected one of BOOL, UINT8, UINT16, UINT32, UINT64, INT8, INT16, INT32, INT64, FP16, BF16, "
+    "FP32, FP64, BYTES";
+
+TEST_F(DecodedFaultsTest, BothKindsInOneMessage) {
+  AddInput(&message_, "ids", "FLOAT", {1, 16});
+  message_.add_raw_input_contents("123");
+  (*message_.mutable_parameters())["timeout"].set_bool_param(true);
+  message_.add_outputs()->set_name("nothing");
+  EXPECT_EQ(Error(Encoder()),
+            std::string("model 'm' version 3: parameter 'timeout': got bool_param true, expected "
+                        "int64_param or uint64_param, at least 0; input 'ids': got datatype "
+                        "'FLOAT', ") +
+                kKnown +
+                "; input 'ids': expected INT64 [batch,seq]; input 'mask' is missing; unknown "
+                "output 'nothing', expected one of 'embedding', 'names'; expected inputs: 'ids' "
+                "INT64 [batch,seq], 'mask' INT64 [batch,seq]");
+}
+
+TEST_F(DecodedFaultsTest, AShapeThatDoesNotFitIsToldBesideAnUnknownDatatype) {
+  AddInput(&message_, "x", "FLOAT", {7, 1, 3});
+  message_.add_raw_input_contents("");
+  EXPECT_EQ(Error(Recurrent()),
+            std::string("model 'm' version 3: input 'x': got datatype 'FLOAT', ") + kKnown +
+                "; input 'x': got [7,1,3], expected FP32 [7,batch,2]");
+}
+
+TEST_F(DecodedFaultsTest, ARefusedShapeIsNotToldTwice) {
+  AddInput(&message_, "x", "FP32", {7, -1, 2});
+  message_.add_raw_input_contents("");
+  EXPECT_EQ(Error(Recurrent()),
+            "model 'm' version 3: input 'x': got shape [7,-1,2], expected no negative dimension; "
+            "input 'x': expected FP32 [7,batch,2]");
+  message_.mutable_inputs(0)->set_datatype("FP64");
+  EXPECT_EQ(Error(Recurrent()),
+            "model 'm' version 3: input 'x': got shape [7,-1,2], expected no negative dimension; "
+            "input 'x': got FP64, expected FP32 [7,batch,2]");
+}
+
+TEST_F(DecodedFaultsTest, ARefusedPayloadIsNotToldTwice) {
+  AddInput(&message_, "x", "FP32", {7, 2, 2});
+  EXPECT_EQ(Error(Recurrent()),
+            "model 'm' version 3: input 'x': has no data, expected raw_input_contents or contents");
+  message_.mutable_inputs(0)->mutable_contents()->add_fp32_contents(1);
+  EXPECT_EQ(Error(Recurrent()),
+            "model 'm' version 3: input 'x': got 1 elements in fp32_contents, expected 28 for "
+            "shape [7,2,2]");
+  message_.add_raw_input_contents("1234");
+  EXPECT_EQ(Error(Recurrent()),
+            "model 'm' version 3: input 'x': has typed contents while raw_input_contents is used, "
+            "expected one of the two");
+  message_.mutable_inputs(0)->clear_contents();
+  message_.add_raw_input_contents("1234");
+  EXPECT_EQ(Error(Recurrent()),
+            "model 'm' version 3: got 2 raw_input_contents, expected 1, one for each input");
+}
+
+TEST_F(DecodedFaultsTest, Echo) {
+  AddInput(&message_, "input", "FLOAT", {2});
+  message_.add_raw_input_contents("1234");
+  message_.add_outputs()->set_name("y");
+  EXPECT_EQ(Error(EchoSignature()),
+            std::string("model 'm' version 3: input 'input': got datatype 'FLOAT', ") + kKnown +
+                "; unknown output 'y', expected one of 'output'");
+  message_.mutable_inputs(0)->set_datatype("FP32");
+  message_.mutable_outputs(0)->set_name("output");
+  message_.mutable_inputs(0)->mutable_contents()->add_fp32_contents(1);
+  EXPECT_EQ(Error(EchoSignature()),
+            "model 'm' version 3: input 'input': has typed contents while raw_input_contents is "
+            "used, expected one of the two");
+}
+
+TEST_F(DecodedFaultsTest, TheMessageStaysBounded) {
+  for (int i = 0; i < 128; ++i) AddInput(&message_, std::string(200, 'n'), "NONE", {-1});
+  const std::string error = Error(Encoder());
+  EXPECT_LT(error.size(), 4096u);
+  EXPECT_THAT(error, HasSubstr(" more"));
+}
+
+TEST_F(DecodedFaultsTest, WithoutAModelTheDecodersFaultsAreToldWithTheReason) {
+  const absl::Status why = absl::NotFoundError("there is no model 'm'");
+  EXPECT_EQ(RefuseUnresolved(Decode(), why), why);
+  AddInput(&message_, "x", "FP32", {1});
+  EXPECT_EQ(RefuseUnresolved(Decode(), why),
+            absl::InvalidArgumentError("model 'm': input 'x': has no data, expected "
+                                       "raw_input_contents or contents; there is no model 'm'"));
+  message_.clear_model_name();
+  message_.clear_inputs();
+  EXPECT_EQ(RefuseUnresolved(Decode(), absl::InvalidArgumentError("model name ''")),
+            absl::InvalidArgumentError("model '': model_name is empty"));
 }
 
 class EchoTest : public ValidateTest {

@@ -87,6 +87,24 @@ def test_all_faults_are_told_at_once(sample_server: Server) -> None:
     assert "no_such_output" in details
     assert "missing" in details
 
+    # The first fault can be told without the signature, the others cannot.
+    request = pb.ModelInferRequest(model_name="credit-risk")
+    request.inputs.add(name="duration_in_month", datatype="FLOAT", shape=[1, 2])
+    request.raw_input_contents.append(bytes(2))
+    request.outputs.add(name="no_such_output")
+    with sample_server.client() as client:
+        names = [tensor.name for tensor in client.get_model_metadata("credit-risk").inputs]
+    assert "duration_in_month" in names and len(names) > 1
+    error = call(sample_server, request)
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    details = error.details()
+    assert "'credit-risk'" in details
+    assert "'FLOAT'" in details
+    assert "no_such_output" in details
+    for name in names:
+        assert f"'{name}'" in details, details
+        assert (f"'{name}' is missing" in details) == (name != "duration_in_month"), details
+
 
 def test_raw_and_typed_contents_do_not_mix(echo_server: Server) -> None:
     request = pb.ModelInferRequest(model_name="echo")
@@ -111,6 +129,21 @@ def test_bytes_elements_must_add_up(echo_server: Server) -> None:
         request.inputs.add(name="input", datatype="BYTES", shape=[1])
         request.raw_input_contents.append(raw)
         assert call(echo_server, request).code() == grpc.StatusCode.INVALID_ARGUMENT, raw
+
+
+def test_faults_are_told_together_with_an_unknown_model(echo_server: Server) -> None:
+    request = pb.ModelInferRequest(model_name="echo")
+    request.inputs.add(name="input", datatype="FLOAT", shape=[1])
+    request.raw_input_contents.append(bytes(4))
+    request.outputs.add(name="no_such_output")
+    details = call(echo_server, request).details()
+    assert "'FLOAT'" in details
+    assert "no_such_output" in details
+    request.model_name = "echos"
+    error = call(echo_server, request)
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "'FLOAT'" in error.details()
+    assert "there is no model 'echos'" in error.details()
 
 
 def test_unknown_models_and_versions(echo_server: Server) -> None:
