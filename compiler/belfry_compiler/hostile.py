@@ -1,8 +1,9 @@
 """What in a `.pt2` could run code while torch reads it, and how that is refused.
 
 torch.export.load is not made for files of strangers. It unpickles example inputs, and it hands expressions in symbols
-to sympy, which evaluates them as Python. belfryd runs the compiler in a sandbox for that reason; here the known ways
-are closed, so that such a file gets an error with words and not a strange end.
+to sympy, which evaluates them as Python. belfryd limits the compiler's memory, time and processes, but there is no
+sandbox around it yet: load only models that you trust. Here the known ways are closed, so that such a file gets an
+error with words and not a strange end.
 """
 
 from __future__ import annotations
