@@ -14,14 +14,14 @@ NUMPY_TYPES = {
     "UINT16": np.uint16, "UINT32": np.uint32, "UINT64": np.uint64, "FP16": np.float16, "FP32": np.float32,
     "FP64": np.float64,
 }  # fmt: skip
-SHAPES = [(1,), (3, 5), (2, 1, 4, 7), (1, 1, 1, 1, 1, 2)]
+SHAPES = [(), (1,), (3, 5), (2, 1, 4, 7), (1, 1, 1, 1, 1, 2)]
 
 
 @pytest.mark.parametrize("datatype", NUMPY_TYPES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_numbers_come_back_as_they_were(echo_server: Server, datatype: str, shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(len(shape))
-    values = rng.integers(0, 100, shape).astype(NUMPY_TYPES[datatype])
+    values = np.asarray(rng.integers(0, 100, shape)).astype(NUMPY_TYPES[datatype])
     with echo_server.client() as client:
         got = echo(client, values)
     assert got.dtype == values.dtype
