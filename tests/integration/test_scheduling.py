@@ -103,7 +103,7 @@ def test_a_full_queue_refuses_with_its_limit(serve: object, slow_models: Path) -
         program = torch.export.load(str(slow_models / "slow" / "1" / "model.pt2"))
         models.save(place, "narrow", program, "max_batch: 1\nmax_queue: 2\n")
 
-    folder = models.made_once("scheduling-narrow-3", make)
+    folder = models.made_once("scheduling-narrow-4", make)
     with serve(model_dir=folder, cards="cpu:1") as server:  # type: ignore[operator]
         server.wait_ready("narrow")
 

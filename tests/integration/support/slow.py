@@ -17,16 +17,16 @@ ROW = {"x": np.ones((1, 4), np.float32)}
 
 
 class Slow(torch.nn.Module):
-    """About a tenth of a second a row on one core: enough for others to queue up behind it."""
+    """Some tenths of a second a row on one core: enough for others to queue up behind it."""
 
     def __init__(self) -> None:
         super().__init__()
         torch.manual_seed(1)
-        self.w = torch.nn.Parameter(torch.randn(2400, 2400) / 49)
+        self.w = torch.nn.Parameter(torch.randn(4000, 4000) / 63)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y = x.repeat(1, 600)
-        for _ in range(120):
+        y = x.repeat(1, 1000)
+        for _ in range(40):
             y = torch.tanh(y @ self.w)
         return x + y[:, :4]
 
@@ -38,7 +38,7 @@ def slow_folder() -> Path:
         models.save(place, "slow", models.of_rows(Slow()), "max_batch: 1\n")
         models.save(place, "deterministic", models.tiny(3, 40, 64), "deterministic: true\nmax_batch: 16\n")
 
-    return models.made_once("scheduling-3", make)
+    return models.made_once("scheduling-4", make)
 
 
 class Backlog:
