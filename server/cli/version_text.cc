@@ -71,9 +71,10 @@ std::string BatchingText(const v1::Batching& batching) {
   if (!batching.batchable()) {
     return absl::StrCat("none: ", batching.reason().empty() ? "not possible" : batching.reason());
   }
-  std::string text = batching.symbol().empty()
+  std::string text = !batching.symbol().empty() ? absl::StrCat("along '", batching.symbol(), "'")
+                     : batching.fixed_size() > 0
                          ? absl::StrCat("padded to ", batching.fixed_size(), " rows")
-                         : absl::StrCat("along '", batching.symbol(), "'");
+                         : "along the first axis, where the others are equal";
   if (batching.max_rows() > 0) absl::StrAppend(&text, ", at most ", batching.max_rows(), " rows");
   if (!batching.buckets().empty()) {
     absl::StrAppend(&text, ", sizes ", absl::StrJoin(batching.buckets(), " "));
