@@ -146,10 +146,11 @@ absl::Status Metrics::Listen(const std::string& address) {
   }
   try {
     // civetweb: a client that sends nothing loses its thread after the timeout.
-    // Two threads, so that one such client does not stop the scrape.
+    // A scrape's request is one packet, so a second is plenty, and with eight
+    // threads it takes many silent clients to hold up a scrape for long.
     server_->exposer = std::make_unique<prometheus::Exposer>(
-        std::vector<std::string>{"listening_ports", address, "num_threads", "2",
-                                 "request_timeout_ms", "5000"});
+        std::vector<std::string>{"listening_ports", address, "num_threads", "8",
+                                 "request_timeout_ms", "1000"});
     server_->exposer->RegisterCollectable(impl_);
   } catch (const std::exception& e) {
     server_->exposer.reset();
