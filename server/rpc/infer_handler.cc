@@ -67,15 +67,16 @@ absl::Status InferHandler::Start(grpc::ByteBuffer message, MonoNs deadline,
     return request.status();
   }
   ticket->id = request->id;
-  bool found = false;
+  bool counted = false;  // by the figures of a version
   const std::string model = request->model_name;  // Submit moves the request
   const std::string version = request->model_version;
   absl::Status status =
       catalog_->WithReady(model, version, [&](const auto& entry) {
-        found = true;
-        return Submit(*entry, &*request, accepted, deadline, sink, ticket);
+        const absl::Status tried = Submit(*entry, &*request, accepted, deadline, sink, ticket);
+        counted = !serving::IsRetired(tried);
+        return tried;
       });
-  if (found) return status;
+  if (counted) return status;
   status = wire::RefuseUnresolved(*request, status);
   metrics_->CountRejected(status.code());
   return status;
