@@ -16,7 +16,7 @@ def inputs_of(arrays: Arrays) -> list[triton.InferInput]:
     inputs = []
     for name, array in arrays.items():
         tensor = triton.InferInput(name, list(array.shape), np_to_triton_dtype(array.dtype))
-        tensor.set_data_from_numpy(np.ascontiguousarray(array))
+        tensor.set_data_from_numpy(np.asarray(array, order="C"))
         inputs.append(tensor)
     return inputs
 
