@@ -103,8 +103,7 @@ class Dispatcher::Impl {
         queues_.push_back(queue);
       }
     }
-    seat->epoch.fetch_add(1, std::memory_order_seq_cst);
-    Serve(*seat, kSlots);
+    Wake(*seat);
   }
 
   void Detach(const QueuePtr& queue, Card* card) {
@@ -138,9 +137,7 @@ class Dispatcher::Impl {
       absl::MutexLock lock(&seat->mutex);
       for (const QueuePtr& queue : seat->queues) queue->no_card_since().store(0);
     }
-    seat->epoch.fetch_add(1, std::memory_order_seq_cst);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    Serve(*seat, kSlots);
+    Wake(*seat);
   }
   // What was left to that card, or told to it alone, is offered to the others.
   void OnCardLost(Card& card) {
@@ -192,6 +189,12 @@ class Dispatcher::Impl {
   bool AnyCardSoon(ModelQueue& queue, MonoNs now);
   void Offer(ModelQueue& queue, bool by_card_thread);
   void Serve(CardSeat& seat, int most);
+  // Something has become available to this card.
+  void Wake(CardSeat& seat) {
+    seat.epoch.fetch_add(1, std::memory_order_seq_cst);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    Serve(seat, kSlots);
+  }
   std::unique_ptr<Batch> NextBatch(CardSeat& seat, MonoNs now);
   void Start(CardSeat& seat, Slot slot, std::unique_ptr<Batch> batch);
   void Complete(Batch& batch, const Card& card, const BatchResult& result, const Slot& slot);
@@ -294,6 +297,7 @@ void Dispatcher::Impl::Offer(ModelQueue& queue, bool by_card_thread) {
 
 // Starts up to 'most' batches on the card, until its slots are taken or nothing
 // may start.
+//
 // Lock-free hand-over: whoever finds no free slot leaves, because the holder of
 // a slot comes here after giving it back; a holder that found nothing to do
 // looks at 'epoch' again after giving the slot back, so that work which arrived

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "device/channel/text.h"
+#include "server/base/edit_distance.h"
 #include "server/telemetry/log.h"
 
 namespace belfry::serving {
@@ -41,21 +42,6 @@ bool IsFloat(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789+-.eE") == std::string_view::npos;
 }
 
-size_t Distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t change = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::string Nearest(std::string_view word, const std::vector<std::string>& known) {
@@ -63,7 +49,7 @@ std::string Nearest(std::string_view word, const std::vector<std::string>& known
   std::string best;
   size_t least = std::numeric_limits<size_t>::max();
   for (const std::string& candidate : known) {
-    const size_t distance = Distance(word, candidate);
+    const size_t distance = EditDistance(word, candidate);
     const size_t allowed = std::max<size_t>(1, candidate.size() / 3);
     if (distance <= allowed && distance < least) {
       least = distance;
